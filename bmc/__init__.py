@@ -1,0 +1,1 @@
+"""Reaches one BMC or many; knows nothing of MAAS, racks or operators."""

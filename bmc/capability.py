@@ -1,0 +1,149 @@
+"""What a BMC can do, one protocol a capability; drivers claim those that they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+
+class PowerState(StrEnum):
+    ON = "on"
+    OFF = "off"
+
+
+class PowerAction(StrEnum):
+    ON = "on"
+    OFF = "off"  # at once
+    SOFT = "soft"  # asks the operating system
+    CYCLE = "cycle"
+    RESET = "reset"
+
+
+class BootTarget(StrEnum):
+    NONE = "none"
+    PXE = "pxe"
+    DISK = "disk"
+    CD = "cd"
+    BIOS = "bios"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A login for one BMC. Neither repr nor str shows a secret."""
+
+    username: str
+    password: str = field(repr=False)
+    kg: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BmcTarget:
+    """One BMC to speak to. `protocol` is "auto", "ipmi" or "redfish"."""
+
+    name: str  # the node it belongs to, for messages
+    host: str
+    credential: Credential
+    protocol: str = "auto"
+    port: int = 623
+    redfish_port: int = 443
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BmcIdentity:
+    """What the BMC says it is. `serial` is the chassis (else product) serial of its FRU."""
+
+    protocol: str
+    manufacturer: str
+    product: str
+    firmware: str
+    guid: str
+    serial: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BootSetting:
+    target: BootTarget
+    uefi: bool
+    persistent: bool
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SelEntry:
+    """One event. `time` is None where the BMC's clock was not set; `raw` is the 16-byte record."""
+
+    record_id: int
+    time: datetime | None
+    sensor: str
+    event: str
+    severity: str  # ok, warning, critical, unknown
+    asserted: bool
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One sensor. `value` is None where the sensor gives none; thresholds by their IPMI names."""
+
+    name: str
+    kind: str
+    value: float | None
+    unit: str
+    health: str  # ok, warning, critical, failed, unknown
+    thresholds: dict[str, float]
+    states: tuple[str, ...] = ()
+
+
+class Power(Protocol):
+    async def power_state(self) -> PowerState: ...
+
+    async def set_power(self, action: PowerAction, *, wait_s: float = 60.0) -> PowerState:
+        """Act, then wait for the wanted state. Raises `PowerNotReached` after `wait_s`."""
+        ...
+
+
+class Boot(Protocol):
+    async def boot_setting(self) -> BootSetting: ...
+
+    async def set_boot(
+        self, target: BootTarget, *, uefi: bool = True, persistent: bool = False
+    ) -> BootSetting:
+        """Set, read back, and return what the BMC now holds."""
+        ...
+
+
+class EventLog(Protocol):
+    async def sel(self) -> tuple[SelEntry, ...]: ...
+
+    async def clear_sel(self) -> None: ...
+
+
+class Sensors(Protocol):
+    async def sensors(self) -> tuple[Reading, ...]: ...
+
+
+class Fru(Protocol):
+    async def fru(self) -> dict[str, dict[str, str]]:
+        """Return device name -> field -> value; a field that could not be read is left out."""
+        ...
+
+
+class Identify(Protocol):
+    async def identify(self, *, on: bool, seconds: int = 60) -> None: ...
+
+
+class Reset(Protocol):
+    async def reset_bmc(self) -> None:
+        """Cold-reset the BMC; returns when it has taken the command, not when it is back."""
+        ...
+
+
+class Identity(Protocol):
+    async def identity(self) -> BmcIdentity: ...
+
+
+class Bmc(Power, Boot, EventLog, Sensors, Fru, Identify, Reset, Identity, Protocol):
+    """What every driver offers; more is asked for by capability."""

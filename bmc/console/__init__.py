@@ -1,0 +1,1 @@
+"""Consoles: recording, replay, rendering, causes."""

@@ -1,0 +1,1 @@
+"""IPMI over RMCP+: transport, driver, decoders."""

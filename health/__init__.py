@@ -1,0 +1,1 @@
+"""Judges: evidence in, outcome out; no I/O."""

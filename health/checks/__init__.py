@@ -1,0 +1,1 @@
+"""One file a check; the table is health/catalogue.py."""

@@ -1,0 +1,1 @@
+"""Knows what exists and what happened."""

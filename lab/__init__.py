@@ -1,0 +1,1 @@
+"""The virtual rack: real protocols, no hardware; imports no product code."""

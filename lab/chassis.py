@@ -1,0 +1,51 @@
+"""The seam between a lab BMC and the machine it sits in.
+
+A BMC emulator owns no machine: it is handed a Chassis. Namespace nodes, QEMU nodes and light
+(imaginary) nodes each implement it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+SerialSink = Callable[[bytes], None]
+
+
+class Chassis(Protocol):
+    """One machine as its BMC sees it. All methods run on the lab's event loop."""
+
+    name: str
+    serial: str  # begins LAB-
+    mac: str
+
+    @property
+    def powered(self) -> bool: ...
+
+    async def power_on(self, *, boot_device: str | None) -> None:
+        """Start the machine. `boot_device` is the override in force: pxe, disk, bios, cd or None."""
+        ...
+
+    async def power_off(self) -> None:
+        """Cut the power at once."""
+        ...
+
+    async def soft_off(self) -> None:
+        """Ask the operating system to shut down; may do nothing when none runs."""
+        ...
+
+    async def reset(self, *, boot_device: str | None) -> None:
+        """Hard reset without losing power. Raises RuntimeError when off."""
+        ...
+
+    def attach_serial(self, sink: SerialSink) -> None:
+        """Set who receives the bytes that the machine writes to its first serial port."""
+        ...
+
+    def write_serial(self, data: bytes) -> None:
+        """Type bytes on the machine's first serial port."""
+        ...
+
+    def take_boot_override(self) -> Callable[[], str | None] | None:
+        """Optional hook: the BMC registers how a reboot from inside reads its boot override."""
+        ...

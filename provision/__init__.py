@@ -1,0 +1,1 @@
+"""Acts: MAAS, Ansible, the node's life, guards, pools, commands."""

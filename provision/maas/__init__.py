@@ -1,0 +1,1 @@
+"""A small typed client for MAAS's API 2.0."""

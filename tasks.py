@@ -1,0 +1,5 @@
+"""Invoke's entry point: the namespace of commands."""
+
+from invoke.collection import Collection
+
+namespace = Collection()
