@@ -7,9 +7,10 @@ A BMC emulator owns no machine: it is handed a Chassis. Namespace nodes, QEMU no
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 SerialSink = Callable[[bytes], None]
+BootOverrideSource = Callable[[], str | None]
 
 
 class Chassis(Protocol):
@@ -46,6 +47,23 @@ class Chassis(Protocol):
         """Type bytes on the machine's first serial port."""
         ...
 
-    def take_boot_override(self) -> Callable[[], str | None] | None:
-        """Optional hook: the BMC registers how a reboot from inside reads its boot override."""
+    def take_boot_override(self, source: BootOverrideSource) -> None:
+        """Keep `source`, which the BMC registers once, for a machine that reboots by itself.
+
+        The machine calls it at every boot that the BMC did not start; the call returns the override
+        in force (as in `power_on`) and uses it up unless it is persistent.
+        """
+        ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """What a Chassis may also have; a BMC that finds it passes a serial break and an NMI on."""
+
+    def send_break(self) -> None:
+        """Hold the first serial port's line in the break condition for a moment."""
+        ...
+
+    def send_nmi(self) -> None:
+        """Raise the diagnostic interrupt."""
         ...
