@@ -1,0 +1,162 @@
+"""A node's way through its stages: which, in what order, under which cap, and what a failure means."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bmc.errors import BmcError
+from inventory.errors import InventoryError
+from inventory.model import Node, Pool, Stage
+from provision import advice, evidence, pool
+from provision.access import Access
+from provision.ansible import Plays
+from provision.errors import NodeFailed, ProvisionError
+from provision.maas.errors import MaasError
+from provision.stages import (
+    admitted,
+    commissioned,
+    configured,
+    deployed,
+    enlisted,
+    reachable,
+    released,
+    verified,
+)
+from provision.stages.job import NodeJob, Options, Reached
+
+ADMIT = "pool"
+RELEASE = "released"
+
+
+class Cap(StrEnum):
+    """What a stage shares with others: the queue that bounds how many run at once."""
+
+    BMC = "bmc"
+    MAAS = "maas"
+    ANSIBLE = "ansible"
+    GATE = "gate"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One stage of the way and the cap it runs under."""
+
+    name: str
+    cap: Cap
+
+
+_BRINGUP = (
+    Step(Stage.REACHABLE, Cap.BMC),
+    Step(Stage.ENLISTED, Cap.MAAS),
+    Step(Stage.COMMISSIONED, Cap.MAAS),
+    Step(Stage.DEPLOYED, Cap.MAAS),
+    Step(Stage.CONFIGURED, Cap.ANSIBLE),
+    Step(Stage.VERIFIED, Cap.GATE),
+    Step(ADMIT, Cap.GATE),
+)
+STAGE_NAMES = tuple(step.name for step in _BRINGUP)
+
+
+def way(options: Options) -> tuple[Step, ...]:
+    """Return the steps of a run, in order, up to and with `options.until`."""
+    steps = list(_BRINGUP[: STAGE_NAMES.index(options.until) + 1])
+    if options.reimage:
+        place = STAGE_NAMES.index(Stage.DEPLOYED)
+        steps.insert(place, Step(RELEASE, Cap.MAAS))
+    return tuple(steps)
+
+
+def partition(step: Step, node: Node, access: Access) -> str:
+    """Return which share of the cap a node counts against: its BMC subnet, its rack controller."""
+    if step.cap is Cap.BMC:
+        return node.bmc.subnet
+    if step.cap is Cap.MAAS:
+        return access.site.rack_of(node).controller
+    return "all"
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """How a step ended. `ok` or a failure with its runbook code; plain values for the engine."""
+
+    node: str
+    stage: str
+    ok: bool
+    detail: str
+    code: str = ""
+
+
+def _works(plays: Plays) -> Mapping[str, Callable[[NodeJob], Awaitable[Reached]]]:
+    return {
+        Stage.REACHABLE: reachable.reach,
+        Stage.ENLISTED: enlisted.reach,
+        Stage.COMMISSIONED: commissioned.reach,
+        RELEASE: released.reach,
+        Stage.DEPLOYED: deployed.reach,
+        Stage.CONFIGURED: lambda job: configured.reach(job, plays),
+        Stage.VERIFIED: verified.reach,
+        ADMIT: admitted.reach,
+    }
+
+
+async def run_step(access: Access, plays: Plays, name: str, node: str, run: str, options: Options) -> StepResult:
+    """Take one node through one step, record how it went, and return it. Raises only our own bugs."""
+    job = _job(access, node, run, options)
+    access.store.begin(node, name, run=run)
+    try:
+        reached = await _works(plays)[name](job)
+    except asyncio.CancelledError:
+        access.store.event(node, "interrupted", run=run, actor=options.who, message=f"{name} interrupted")
+        raise
+    except (ProvisionError, BmcError, MaasError, InventoryError) as error:
+        return await _failed(job, name, as_failure(name, error))
+    access.store.reach(node, name, run=run, detail=reached.detail, already=reached.already, **reached.facts)
+    return StepResult(node, name, ok=True, detail=reached.detail)
+
+
+def as_failure(stage: str, error: Exception) -> NodeFailed:
+    """Return `error` as the failure of a stage, with the code that names its runbook."""
+    if isinstance(error, NodeFailed):
+        return error
+    return NodeFailed(stage, advice.code_of(error), str(error), why=advice.causes(error))
+
+
+def _job(access: Access, name: str, run: str, options: Options) -> NodeJob:
+    node = access.node(name)
+
+    def note(line: str) -> None:
+        access.store.event(name, "note", run=run, actor=options.who, message=line)
+
+    return NodeJob(node, access.profile(node), run, options, access, note, pace=access.settings.pace)
+
+
+async def _failed(job: NodeJob, stage: str, failure: NodeFailed) -> StepResult:
+    """Save evidence, record the failure, and take the node out of the way of jobs."""
+    store, name = job.access.store, job.node.name
+    folder = job.access.settings.run_folder(job.run, name)
+    if failure.code not in advice.BMC_CODES:
+        await evidence.save_bmc(job.access.bmc(job.node), folder)
+    store.fail(
+        name,
+        stage,
+        run=job.run,
+        code=failure.code,
+        reason=failure.reason,
+        why=failure.why,
+        next=advice.next_for(failure.code, name),
+        evidence=failure.evidence or str(folder),
+    )
+    if stage != Stage.REACHABLE or job.state.pool is not None:
+        await quarantine(job.access, name, run=job.run, why=f"{stage}: {failure.code}: {failure.reason}")
+    return StepResult(name, stage, ok=False, detail=failure.reason, code=failure.code)
+
+
+async def quarantine(access: Access, node: str, *, run: str, why: str) -> None:
+    """Put a failed node into quarantine, by automation; a human's hold stays as it is."""
+    if access.store.node(node).held_by_human:
+        return
+    access.store.set_pool(node, Pool.QUARANTINE, by=admitted.AUTOMATION, why=why, run=run)
+    await pool.mirror(access, [node])

@@ -1,0 +1,1 @@
+"""The stages of a node's life, one file each: observe, return if it is so, act, wait, record."""

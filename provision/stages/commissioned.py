@@ -1,0 +1,52 @@
+"""commissioned: MAAS has looked the machine over and calls it Ready (or it is already beyond)."""
+
+from __future__ import annotations
+
+from provision.errors import NodeFailed
+from provision.maas.model import Machine, MachineStatus
+from provision.stages.boot_watch import watch_boot
+from provision.stages.job import NodeJob, Reached
+from provision.stages.maas_wait import machine_of, settle
+
+_BEYOND = frozenset(
+    {
+        MachineStatus.READY,
+        MachineStatus.ALLOCATED,
+        MachineStatus.DEPLOYING,
+        MachineStatus.DEPLOYED,
+        MachineStatus.FAILED_DEPLOYMENT,
+        MachineStatus.RELEASING,
+        MachineStatus.DISK_ERASING,
+    }
+)
+_STARTS = frozenset(
+    {MachineStatus.NEW, MachineStatus.FAILED_COMMISSIONING, MachineStatus.FAILED_TESTING, MachineStatus.COMMISSIONING}
+)
+_FAILED = frozenset({MachineStatus.FAILED_COMMISSIONING, MachineStatus.FAILED_TESTING, MachineStatus.BROKEN})
+
+
+async def reach(job: NodeJob) -> Reached:
+    """Commission the machine unless that is done. Raises MaasError, NodeFailed."""
+    async with job.access.maas() as maas:
+        machine = await machine_of(job, maas)
+        refuse_locked(machine, "commissioned")
+        if machine.status in _BEYOND:
+            return Reached(f"MAAS status {machine.status_name}", already=True)
+        if machine.status not in _STARTS:
+            reason = f"MAAS status {machine.status_name}: not a state to commission from"
+            raise NodeFailed("commissioned", "maas-state", reason)
+        async with watch_boot(job) as watch:
+            if machine.status != MachineStatus.COMMISSIONING:
+                job.note("commissioning: power on, PXE")
+                # The BMC's login is the site's, so MAAS must not change it on the way.
+                await maas.commission(machine.system_id, skip_bmc_config=True)
+            machine = await settle(
+                job, maas, stage="commissioned", wanted=frozenset({MachineStatus.READY}), failed=_FAILED, watch=watch
+            )
+    return Reached("MAAS status Ready")
+
+
+def refuse_locked(machine: Machine, stage: str) -> None:
+    """A machine locked in MAAS is never touched. Raises NodeFailed."""
+    if machine.locked:
+        raise NodeFailed(stage, "locked", f"MAAS machine {machine.system_id} is locked", why="somebody locked it there")

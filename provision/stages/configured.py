@@ -1,0 +1,53 @@
+"""configured: the site's playbook ran on the node without a failed task, since its last deployment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from provision.ansible import PlayEvent, PlayRequest, PlayResult, Plays
+from provision.errors import NodeFailed
+from provision.stages.job import NodeJob, Reached
+
+PLAYBOOKS = Path(__file__).resolve().parent.parent.parent / "playbooks"
+
+
+async def reach(job: NodeJob, plays: Plays) -> Reached:
+    """Run the profile's playbook. A second run changes nothing, so it is run whenever asked.
+
+    Raises NodeFailed naming role, task and message.
+    """
+    log = job.access.settings.run_folder(job.run, job.node.name) / "ansible.log"
+    with log.open("a", encoding="utf-8") as lines:
+
+        def record(event: PlayEvent) -> None:
+            print(event.line, file=lines)
+
+        result = await plays.run(request_for(job), on_event=record)
+    if not result.ok:
+        raise _failure(job, result)
+    return Reached(f"{job.profile.playbook}: {result.changed} changed", already=result.changed == 0)
+
+
+def request_for(job: NodeJob, *, check: bool = False) -> PlayRequest:
+    """Return the play of this node: its address, its login, and facts that are no secrets."""
+    target = job.access.ssh(job.node)
+    return PlayRequest(
+        playbook=PLAYBOOKS / job.profile.playbook,
+        node=job.node.name,
+        address=target.address,
+        port=target.port,
+        user=target.user,
+        key_file=target.key_file,
+        known_hosts=target.known_hosts,
+        become=job.access.site.ssh.become,
+        extra_vars={"muster_node": job.node.name, "muster_rack": job.node.rack, "muster_profile": job.profile.name},
+        timeout_s=job.deadline("configured"),
+        check=check,
+    )
+
+
+def _failure(job: NodeJob, result: PlayResult) -> NodeFailed:
+    where = " / ".join(part for part in (result.failed_role, result.failed_task) if part)
+    if result.unreachable:
+        return NodeFailed("configured", "play-unreachable", "the node stopped answering SSH", why=result.message)
+    return NodeFailed("configured", "play-failed", where or "the play failed", why=result.message)
