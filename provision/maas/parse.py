@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from provision.maas.errors import MaasBadAnswer
 from provision.maas.model import (
@@ -39,7 +39,7 @@ def machine(raw: object) -> Machine:
     """Read one machine."""
     body = obj(raw, "machine")
     code = _integer(body, "status")
-    interfaces = [item for item in body.get("interface_set") or () if isinstance(item, dict)]
+    interfaces: list[Json] = [item for item in body.get("interface_set") or () if isinstance(item, dict)]
     hardware = body.get("hardware_info") or {}
     return Machine(
         system_id=_text(body, "system_id"),
@@ -259,7 +259,7 @@ def _known(hardware: object, key: str) -> str | None:
 
 def _macs(boot: object, interfaces: list[Json]) -> tuple[str, ...]:
     ordered = [boot, *interfaces] if isinstance(boot, dict) else interfaces
-    found = (_loose(cast("Json", item), "mac_address").lower() for item in ordered)
+    found = (_loose(item, "mac_address").lower() for item in ordered)
     return tuple(dict.fromkeys(mac for mac in found if mac))
 
 

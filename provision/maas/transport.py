@@ -117,6 +117,8 @@ class Transport:
         self._ambient = ambient or Ambient()
         self._session = session
         self._owned = session is None
+        # Ours and not the pool's: waiting for a turn must not count as MAAS not answering.
+        self._turns = asyncio.Semaphore(self._limits.connections)
 
     def __repr__(self) -> str:
         return f"Transport({self.url})"
@@ -136,19 +138,21 @@ class Transport:
 
     async def send(self, call: Call) -> object:
         """Return the parsed body (None where it is empty). Raises a MaasError."""
-        started = self._ambient.clock()
+        started: float | None = None
         tries = 0
         while True:
             tries += 1
-            left = self._limits.deadline_s - (self._ambient.clock() - started)
             try:
-                answer = await self._once(call, min(self._limits.call_timeout_s, max(left, 0.1)))
+                async with self._turns:
+                    started = self._ambient.clock() if started is None else started
+                    left = self._limits.deadline_s - (self._ambient.clock() - started)
+                    answer = await self._once(call, min(self._limits.call_timeout_s, max(left, 0.1)))
             except _NotSentError as exc:
                 await self._pause(call, started, tries, why=str(exc), cause=exc.__cause__)
                 continue
             except _LostError as exc:
                 if not call.safe:
-                    waited = self._ambient.clock() - started
+                    waited = self._ambient.clock() - (started or 0.0)
                     raise MaasUncertain(
                         self.url, waited, str(exc), call=call.name, machine=call.machine
                     ) from exc.__cause__
@@ -181,7 +185,7 @@ class Transport:
                 data=data,
                 headers=headers,
                 allow_redirects=False,  # a redirect would carry the key to another host
-                timeout=aiohttp.ClientTimeout(total=timeout_s),
+                timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(10.0, timeout_s / 2)),
             ) as response:
                 body = await response.read()
                 return _Answer(
@@ -216,7 +220,7 @@ class Transport:
     async def _pause(
         self,
         call: Call,
-        started: float,
+        started: float | None,
         tries: int,
         *,
         why: str,
@@ -228,7 +232,8 @@ class Transport:
         asked = answer.retry_after if answer else None
         ceiling = min(limits.backoff_most_s, limits.backoff_first_s * 2 ** (tries - 1))
         wait = asked if asked is not None else ceiling * (0.5 + self._ambient.rng() / 2)
-        waited = self._ambient.clock() - started
+        now = self._ambient.clock()
+        waited = now - (now if started is None else started)
         if waited + wait >= limits.deadline_s:
             if answer is not None:
                 _refuse(call, answer)
@@ -265,9 +270,7 @@ def _read(call: Call, answer: _Answer) -> object:
     except ValueError as exc:
         if not call.safe and answer.content_type == "text/plain":
             return answer.text
-        raise MaasBadAnswer(
-            call.name, "no JSON", status=answer.status, excerpt=_excerpt(answer)
-        ) from exc
+        raise MaasBadAnswer(call.name, "no JSON", status=answer.status, excerpt=_excerpt(answer)) from exc
 
 
 def _refuse(call: Call, answer: _Answer) -> NoReturn:
@@ -283,9 +286,7 @@ def _refuse(call: Call, answer: _Answer) -> NoReturn:
         kind = MaasConflict
     else:
         kind = _KINDS.get(answer.status, MaasRejected)
-    raise kind(
-        answer.status, reason, call=call.name, machine=call.machine, retry_after=answer.retry_after
-    )
+    raise kind(answer.status, reason, call=call.name, machine=call.machine, retry_after=answer.retry_after)
 
 
 _KINDS: dict[int, type[MaasRejected]] = {
