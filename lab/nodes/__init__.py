@@ -1,0 +1,1 @@
+"""Nodes as Linux namespaces: a real Debian with systemd and sshd behind each BMC."""
