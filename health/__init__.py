@@ -1,1 +1,1 @@
-"""Judges: evidence in, outcome out; no I/O."""
+"""Judges: raw evidence of a node in, an answer with its reasons out. No I/O."""

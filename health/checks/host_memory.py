@@ -1,0 +1,33 @@
+"""Does the kernel have the memory that the profile says? A DIMM that was mapped out is missing here."""
+
+from __future__ import annotations
+
+import re
+
+from health import limits
+from health.check import Check, Collect, Level
+from health.checks.sources import whole
+from health.errors import Unreadable
+from health.evidence import Evidence
+from health.outcome import Action, Finding, Outcome, conclude
+from inventory.model import Profile
+
+ID = "host.memory"
+MEMINFO = Collect("host.meminfo", file="/proc/meminfo")
+
+
+def judge(evidence: Evidence, profile: Profile) -> Outcome:
+    """Compare MemTotal with `host.memory_min_kb`."""
+    wanted = limits.number(profile, "host.memory_min_kb")
+    text = whole(evidence, MEMINFO.id).text
+    match = re.search(r"^MemTotal:\s+(\d+) kB$", text, re.MULTILINE)
+    if not match:
+        raise Unreadable("/proc/meminfo", "it has no MemTotal")
+    total = int(match[1])
+    if total >= wanted:
+        return conclude(ID, (), f"{total} kB")
+    message = f"{total} kB of memory; the profile wants at least {wanted:.0f}"
+    return conclude(ID, (Finding("memory", "DIMMs of this node", message, Action.RESEAT),), "")
+
+
+CHECK = Check(id=ID, level=Level.QUICK, collects=(MEMINFO,), judge=judge)

@@ -1,0 +1,1 @@
+"""Readers of what tools print: text in, frozen values out. They judge nothing."""
