@@ -1,0 +1,170 @@
+"""What to do next: maps every error class and failure code to exit status, code and command.
+
+Low layers know no commands; this is the only table that does. A test walks every leaf error class
+and every code and fails where one has no row or no runbook.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bmc import errors as bmc
+from inventory import errors as inventory
+from provision import errors as provision
+from provision.maas import errors as maas
+
+EXIT_OK = 0
+EXIT_BUG = 1
+EXIT_NODES_FAILED = 2
+EXIT_REFUSED = 3
+EXIT_NOT_ANSWERING = 4
+EXIT_BAD_REQUEST = 5
+EXIT_STILL_RUNNING = 6
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """`code` names docs/runbooks/<code>.md; `next` is a command, `{node}` filled in."""
+
+    exit: int
+    code: str
+    next: str
+
+
+_SHOW = "invoke show --nodes {node}"
+_CONSOLE = "invoke console.show --nodes {node}"
+_AGAIN = "invoke bringup --nodes {node} --yes"
+
+_CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
+    # what the operator asked
+    (provision.BadRequest, Advice(EXIT_BAD_REQUEST, "bad-request", "{hint}")),
+    (provision.UnknownRun, Advice(EXIT_BAD_REQUEST, "unknown-run", "invoke runs")),
+    (inventory.SiteFileError, Advice(EXIT_BAD_REQUEST, "site-file", "correct the file, then: invoke inventory.check")),
+    (inventory.NodeSetSyntax, Advice(EXIT_BAD_REQUEST, "node-set", "invoke nodes; node sets look like 'r1-n[01-04]' or '@r1'")),
+    (inventory.UnknownNode, Advice(EXIT_BAD_REQUEST, "unknown-node", "invoke nodes")),
+    (inventory.UnknownGroup, Advice(EXIT_BAD_REQUEST, "unknown-node", "invoke nodes")),
+    (inventory.UnknownRack, Advice(EXIT_BAD_REQUEST, "unknown-node", "invoke status")),
+    (inventory.EmptySelection, Advice(EXIT_BAD_REQUEST, "empty-selection", "name nodes with --nodes, --rack or --pool")),
+    (inventory.SecretMissing, Advice(EXIT_BAD_REQUEST, "secret-missing", "docs/runbooks/secret-missing.md")),
+    (inventory.UnknownRun, Advice(EXIT_BAD_REQUEST, "unknown-run", "invoke runs")),
+    # what was refused
+    (provision.Refused, Advice(EXIT_REFUSED, "refused", "docs/runbooks/{guard}.md")),
+    (provision.Declined, Advice(EXIT_REFUSED, "declined", "run it again and confirm, or say --yes")),
+    (provision.NodesBusy, Advice(EXIT_REFUSED, "nodes-busy", "invoke watch --run {run}")),
+    (provision.RunnerBusy, Advice(EXIT_REFUSED, "runner-busy", "invoke runs")),
+    (inventory.HeldByHuman, Advice(EXIT_REFUSED, "held", "invoke release --nodes {node} --reason '...'")),
+    (inventory.NotAdmissible, Advice(EXIT_REFUSED, "not-admissible", "invoke verify --nodes {node}")),
+    # what does not answer
+    (provision.RunnerStartFailed, Advice(EXIT_NOT_ANSWERING, "runner-start", "read {log}")),
+    (provision.PrepareFailed, Advice(EXIT_NOT_ANSWERING, "prepare-failed", "run it by hand: {command}")),
+    (provision.StateUnusable, Advice(EXIT_NOT_ANSWERING, "state-unusable", "make room or mount it, then run this again")),
+    (inventory.StoreBusy, Advice(EXIT_NOT_ANSWERING, "store-busy", "run it again; invoke doctor says who holds it")),
+    (inventory.StoreFull, Advice(EXIT_NOT_ANSWERING, "state-unusable", "make room on the disk, then run this again")),
+    (inventory.StoreBroken, Advice(EXIT_NOT_ANSWERING, "store-broken", "docs/runbooks/store-broken.md")),
+    (inventory.StoreUnreachable, Advice(EXIT_NOT_ANSWERING, "store-unreachable", "check the database server")),
+    (provision.SshFailed, Advice(EXIT_NOT_ANSWERING, "ssh-dead", _CONSOLE)),
+    (maas.MaasUnreachable, Advice(EXIT_NOT_ANSWERING, "maas-unreachable", "check that MAAS runs, then run this again")),
+    (maas.MaasUncertain, Advice(EXIT_NOT_ANSWERING, "maas-uncertain", _SHOW)),
+    (maas.MaasBadAnswer, Advice(EXIT_NOT_ANSWERING, "maas-unreachable", "check the url in site.yaml and what answers there")),
+    (maas.MaasUnavailable, Advice(EXIT_NOT_ANSWERING, "maas-unreachable", "MAAS is overloaded: wait, then run this again")),
+    (maas.MaasNoRack, Advice(EXIT_NOT_ANSWERING, "maas-no-rack", "check the rack controller in MAAS")),
+    (maas.MaasAuthRejected, Advice(EXIT_NOT_ANSWERING, "maas-key", "check the MAAS key that site.yaml names")),
+    (maas.MaasBadKey, Advice(EXIT_BAD_REQUEST, "maas-key", "check the MAAS key that site.yaml names")),
+    (maas.MaasClockSkew, Advice(EXIT_NOT_ANSWERING, "maas-clock", "set this host's clock, then run this again")),
+    (maas.MaasForbidden, Advice(EXIT_REFUSED, "maas-key", "use a key of a MAAS administrator")),
+    (maas.MaasLocked, Advice(EXIT_REFUSED, "locked", "docs/runbooks/locked.md")),
+    (maas.MaasRejected, Advice(EXIT_NODES_FAILED, "maas-rejected", _SHOW)),
+    (maas.MaasNotFound, Advice(EXIT_NODES_FAILED, "maas-mismatch", _SHOW)),
+    (maas.MaasConflict, Advice(EXIT_NODES_FAILED, "maas-state", _SHOW)),
+    # one BMC
+    (bmc.Unreachable, Advice(EXIT_NODES_FAILED, "bmc-unreachable", "docs/runbooks/bmc-unreachable.md")),
+    (bmc.AuthRejected, Advice(EXIT_NODES_FAILED, "bmc-auth", "docs/runbooks/bmc-auth.md")),
+    (bmc.PrivilegeTooLow, Advice(EXIT_NODES_FAILED, "bmc-auth", "docs/runbooks/bmc-auth.md")),
+    (bmc.WrongSuite, Advice(EXIT_NODES_FAILED, "bmc-suite", "docs/runbooks/bmc-suite.md")),
+    (bmc.Busy, Advice(EXIT_NODES_FAILED, "bmc-busy", "docs/runbooks/bmc-busy.md")),
+    (bmc.Unsupported, Advice(EXIT_NODES_FAILED, "bmc-unsupported", "docs/runbooks/bmc-unsupported.md")),
+    (bmc.BmcError, Advice(EXIT_NODES_FAILED, "bmc-bad-answer", "invoke bmc.reset --nodes {node}")),
+    # one stage of one node
+    (provision.StageTimeout, Advice(EXIT_NODES_FAILED, "stage-timeout", _SHOW)),
+    (provision.NodeFailed, Advice(EXIT_NODES_FAILED, "stage-failed", _SHOW)),
+)
+
+# A failure's code decides the next command where the error class does not.
+_BY_CODE = {
+    "commissioned-failed": _CONSOLE,
+    "commissioned-timeout": _CONSOLE,
+    "deployed-failed": _CONSOLE,
+    "deployed-timeout": _CONSOLE,
+    "gate-lost": _CONSOLE,
+    "gate-no": _SHOW,
+    "gate-unknown": _SHOW,
+    "identity": "docs/runbooks/identity.md",
+    "locked": "docs/runbooks/locked.md",
+    "maas-mismatch": "docs/runbooks/maas-mismatch.md",
+    "maas-state": "docs/runbooks/maas-state.md",
+    "not-ours": "invoke reimage --nodes {node} --reason '...'",
+    "other-image": "invoke reimage --nodes {node} --reason '...'",
+    "play-failed": _SHOW,
+    "play-unreachable": _CONSOLE,
+    "released-failed": _SHOW,
+    "released-timeout": _SHOW,
+    "ssh-dead": _CONSOLE,
+}
+
+# With these the BMC cannot be asked for evidence.
+BMC_CODES = frozenset({"bmc-unreachable", "bmc-auth", "bmc-suite", "bmc-busy", "identity", "secret-missing"})
+
+
+def advice_for(error: BaseException) -> Advice | None:
+    """Return the row of the closest class of `error`, or None for a bug of ours."""
+    rows = dict(_CLASSES)
+    for kind in type(error).__mro__:
+        if kind in rows:
+            return rows[kind]
+    return None
+
+
+def code_of(error: BaseException) -> str:
+    """Return the code of a failure, which names its runbook."""
+    if isinstance(error, provision.NodeFailed):
+        return error.code
+    advice = advice_for(error)
+    return advice.code if advice else "bug"
+
+
+def next_for(code: str, node: str) -> str:
+    """Return the next command for a node that failed with `code`; a console cause leads to the console."""
+    by_class = {advice.code: advice.next for _, advice in _CLASSES}
+    template = _BY_CODE.get(code) or by_class.get(code) or _CONSOLE
+    return template.replace("{node}", node)
+
+
+def next_after(error: BaseException) -> str:
+    """Return the next command after `error`, its own facts filled in."""
+    advice = advice_for(error)
+    if advice is None:
+        return "invoke doctor"
+    text = advice.next
+    for name in ("node", "guard", "run", "log", "command", "hint"):
+        value = getattr(error, name, None)
+        if value is not None:
+            text = text.replace("{" + name + "}", str(value))
+    return text.replace("{node}", "NODE")
+
+
+def causes(error: BaseException) -> str:
+    """Return the chain of causes in one line, each said once; empty when there is none."""
+    said: list[str] = []
+    cause = error.__cause__
+    while cause is not None:
+        text = " ".join(str(cause).split()) or type(cause).__name__
+        if text not in said and text not in str(error):
+            said.append(text)
+        cause = cause.__cause__
+    return ": ".join(said)
+
+
+def codes() -> frozenset[str]:
+    """Return every code that needs a runbook."""
+    return frozenset(_BY_CODE) | {advice.code for _, advice in _CLASSES}

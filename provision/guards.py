@@ -1,0 +1,135 @@
+"""What stands between an operator and an accident. A destructive function takes a Consent, and only
+this module makes one: forgetting to ask is a type error.
+
+Guards that yield to a named override: in-use, blast-radius, serves-others. The others never do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from inventory.model import Node, Pool
+from provision import ssh
+from provision.access import Access
+from provision.errors import BadRequest, Declined, Refused, SshFailed
+
+OVERRIDABLE: Final = ("in-use", "blast-radius", "serves-others")
+_TYPED_ABOVE = 4
+_MAKER: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Proof that the guards were asked and a human, or a script with --yes, agreed."""
+
+    nodes: tuple[str, ...]
+    action: str
+    who: str
+    reason: str
+    overridden: str
+    _maker: object = None
+
+    def __post_init__(self) -> None:
+        if self._maker is not _MAKER:
+            raise TypeError("a Consent is made by guards.ask only")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How the operator can be asked. `typed` reads one line, or is None where nobody is there."""
+
+    yes: bool
+    typed: Callable[[str], str] | None
+    override: str = ""
+    reason: str = ""
+
+
+def check_override(asking: Asking) -> None:
+    """Raise BadRequest for an override that does not exist, or comes without a reason."""
+    if asking.override and asking.override not in OVERRIDABLE:
+        raise BadRequest("--override", f"{asking.override} cannot be overridden", f"one of {', '.join(OVERRIDABLE)}")
+    if asking.override and not asking.reason.strip():
+        raise BadRequest("--override", "it needs a reason", "add --reason '...'")
+
+
+async def guard(access: Access, nodes: Sequence[Node], *, action: str, asking: Asking) -> None:
+    """Ask every guard about every node. Raises Refused for the first that says no.
+
+    A guard named by `--override` is journalled and passed; no other guard is.
+    """
+    check_override(asking)
+    checks = (_serves_others, _in_use)
+    for check in checks:
+        for refusal in await asyncio.gather(*(check(access, node) for node in nodes)):
+            if refusal is None:
+                continue
+            if refusal.guard != asking.override:
+                raise refusal
+            access.store.event(
+                refusal.node,
+                "override",
+                run=None,
+                actor=access.settings.who,
+                message=f"{action}: guard {refusal.guard} overridden: {asking.reason} ({refusal.reason})",
+            )
+    refusal = _blast_radius(access, nodes)
+    if refusal is not None and refusal.guard != asking.override:
+        raise refusal
+
+
+def ask(access: Access, nodes: Sequence[Node], *, action: str, plan: str, asking: Asking) -> Consent:
+    """Return the operator's consent, or raise Declined. `plan` is what will happen, in one sentence.
+
+    Over four nodes the rack's name (or the number of nodes, where they are of several racks) must
+    be typed; up to four, `yes`. Without a terminal and without --yes it is declined.
+    """
+    names = tuple(node.name for node in nodes)
+    if not asking.yes:
+        if asking.typed is None:
+            raise Declined(f"{action} of {len(names)} nodes needs --yes where there is no terminal to ask at")
+        racks = {node.rack for node in nodes}
+        word = "yes" if len(names) <= _TYPED_ABOVE else (racks.pop() if len(racks) == 1 else str(len(names)))
+        if asking.typed(f"{plan}  type {word} to go on: ").strip() != word:
+            raise Declined(f"{action} of {len(names)} nodes was not confirmed")
+    return Consent(names, action, access.settings.who, asking.reason, asking.override, _MAKER)
+
+
+async def _serves_others(_access: Access, node: Node) -> Refused | None:
+    if not node.roles:
+        return None
+    return Refused("serves-others", node.name, f"it serves other nodes: {', '.join(node.roles)}")
+
+
+async def _in_use(access: Access, node: Node) -> Refused | None:
+    """A node of the reliable pool may run a job. What cannot be asked counts as in use."""
+    if access.store.node(node.name).pool != Pool.RELIABLE:
+        return None
+    query = ["nvidia-smi", "--query-compute-apps=pid,process_name", "--format=csv,noheader"]
+    try:
+        result = await ssh.run(access.ssh(node), query, timeout_s=20)
+    except SshFailed as error:
+        reason = f"it is in the reliable pool and cannot be asked what runs on it ({error.reason})"
+        return Refused("in-use", node.name, reason)
+    busy = [line for line in result.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
+    if result.status == 127 and not access.profile(node).limit("gpu.count"):
+        return None  # no GPU tools, and no GPUs to be busy with
+    if result.status != 0:
+        return Refused("in-use", node.name, f"nvidia-smi ended with {result.status}: cannot tell what runs")
+    if busy:
+        return Refused("in-use", node.name, f"{len(busy)} processes use its GPUs", detail="; ".join(busy[:3]))
+    return None
+
+
+def _blast_radius(access: Access, nodes: Sequence[Node]) -> Refused | None:
+    """More than one rack of reliable nodes, or more than a tenth of the reliable pool, at once."""
+    reliable = {name for name, state in access.store.nodes().items() if state.pool == Pool.RELIABLE}
+    hit = [node for node in nodes if node.name in reliable]
+    racks = {node.rack for node in hit}
+    limit = max(4, len(reliable) // 10)
+    if len(racks) <= 1 and len(hit) <= limit:
+        return None
+    reason = f"{len(hit)} of {len(reliable)} reliable nodes in {len(racks)} racks at once"
+    return Refused("blast-radius", nodes[0].name if nodes else "-", reason)
