@@ -1,0 +1,104 @@
+"""Between table rows and records: the only place that knows both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from inventory import schema
+from inventory.model import Pool, Stage
+from inventory.records import Answer, Event, NodeState, Run, RunNode, RunState, VerdictRecord
+
+_STAGES = ("stage", "in_stage", "failed_stage")
+
+
+def load_state(connection: Connection, name: str) -> NodeState:
+    """Return the state of a node; a node never seen is racked."""
+    row = connection.execute(sa.select(schema.node).where(schema.node.c.name == name)).first()
+    return NodeState(name) if row is None else node_state(row)
+
+
+def save_state(connection: Connection, state: NodeState) -> None:
+    """Write the projection of a node. The caller holds the write transaction."""
+    values = asdict(state)
+    name = values.pop("name")
+    done = connection.execute(schema.node.update().where(schema.node.c.name == name).values(values))
+    if not done.rowcount:
+        connection.execute(schema.node.insert(), {"name": name, **values})
+
+
+def save_progress(
+    connection: Connection, run: str | None, progress: RunNode, *, keep_reached: bool = False
+) -> None:
+    """Write how a node fares in a run; a node that is no part of the run is left out."""
+    values = asdict(progress)
+    node = values.pop("node")
+    if keep_reached:
+        values.pop("reached")
+    table = schema.run_node
+    connection.execute(table.update().where(table.c.run == run, table.c.node == node).values(values))
+
+
+def node_state(row: Row[Any]) -> NodeState:
+    """Read a row of `node`."""
+    values = dict(row._mapping)
+    for column in _STAGES:
+        values[column] = _stage(values[column])
+    values["pool"] = None if row.pool is None else Pool(row.pool)
+    values["last_verdict"] = None if row.last_verdict is None else Answer(row.last_verdict)
+    return NodeState(**values)
+
+
+def event(row: Row[Any]) -> Event:
+    """Read a row of `event`."""
+    return Event(**{**row._mapping, "stage": _stage(row.stage)})
+
+
+def run(row: Row[Any]) -> Run:
+    """Read a row of `run`."""
+    return Run(**{**row._mapping, "state": RunState(row.state)})
+
+
+def run_node(row: Row[Any]) -> RunNode:
+    """Read a row of `run_node`."""
+    values = dict(row._mapping)
+    del values["run"]
+    for column in ("in_stage", "reached", "failed"):
+        values[column] = _stage(values[column])
+    return RunNode(**values)
+
+
+def verdict(row: Row[Any]) -> VerdictRecord:
+    """Read a row of `verdict`."""
+    return VerdictRecord(**{**row._mapping, "answer": Answer(row.answer), "reasons": tuple(row.reasons)})
+
+
+def event_query(
+    *, node: str | None, run: str | None, kinds: Iterable[str] | None, since: datetime | None
+) -> sa.Select[Any]:
+    """Return the query for events that match everything given."""
+    table = schema.event
+    query = sa.select(table)
+    if node is not None:
+        query = query.where(table.c.node == node)
+    if run is not None:
+        query = query.where(table.c.run == run)
+    if kinds is not None:
+        query = query.where(table.c.kind.in_([str(kind) for kind in kinds]))
+    if since is not None:
+        query = query.where(table.c.ts >= since)
+    return query
+
+
+def plain(facts: Mapping[str, object]) -> dict[str, object]:
+    """Return facts as JSON can hold them: times as text."""
+    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in facts.items()}
+
+
+def _stage(value: str | None) -> Stage | None:
+    return None if value is None else Stage(value)

@@ -1,0 +1,398 @@
+"""What happened to every node: a projection that is read, and events that are only ever added."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Self, Unpack
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from inventory import rows, schema
+from inventory.admission import ADMITTED, HELD, check_move, why_stale
+from inventory.database import Database, open_database
+from inventory.errors import UnknownRun
+from inventory.model import Pool, Stage
+from inventory.nodeset import fold, nearest
+from inventory.records import (
+    AUTOMATION,
+    Answer,
+    Event,
+    EventKind,
+    Facts,
+    NodeState,
+    Run,
+    RunNode,
+    RunState,
+    VerdictRecord,
+)
+
+
+def utc_now() -> datetime:
+    """The time, aware and in UTC."""
+    return datetime.now(UTC)
+
+
+class Store:
+    """The state of a site. Every call is one short transaction and may be made from any thread.
+
+    Every call may raise StoreBusy, StoreFull, StoreBroken or StoreUnreachable; nothing of a
+    call that raised was kept.
+    """
+
+    def __init__(
+        self, database: Database, *, clock: Callable[[], datetime] = utc_now, host: str = ""
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._host = host or platform.node()
+
+    @classmethod
+    def open(cls, url: str, *, clock: Callable[[], datetime] = utc_now, busy_seconds: float = 10.0) -> Self:
+        """Open `sqlite:///PATH` or `postgresql://…`, making or migrating its tables."""
+        return cls(open_database(url, busy_seconds=busy_seconds), clock=clock)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    # -- nodes ---------------------------------------------------------------------------------
+
+    def node(self, name: str) -> NodeState:
+        """Return what is known of a node; one never seen is racked and in no pool."""
+        with self._database.read() as connection:
+            return rows.load_state(connection, name)
+
+    def nodes(self) -> dict[str, NodeState]:
+        """Return every node that something was recorded of, by name."""
+        with self._database.read() as connection:
+            found = connection.execute(sa.select(schema.node).order_by(schema.node.c.name))
+            return {row.name: rows.node_state(row) for row in found}
+
+    def begin(self, node: str, stage: Stage, *, run: str | None) -> None:
+        """Note that a run is at work to bring the node to `stage`."""
+        with self._database.write() as connection:
+            now = self._clock()
+            state = replace(rows.load_state(connection, node), in_stage=stage, in_stage_at=now, run=run)
+            rows.save_state(connection, state)
+            rows.save_progress(connection, run, RunNode(node, in_stage=stage, at=now), keep_reached=True)
+            self._add(connection, EventKind.STAGE_BEGUN, f"{stage} begun", node=node, run=run, stage=stage)
+
+    def reach(
+        self, node: str, stage: Stage, *, run: str | None, detail: str | None = None, **facts: Unpack[Facts]
+    ) -> None:
+        """Note that the node stands at `stage` now, and what was learned on the way.
+
+        A stage below the present one is believed too: the node was taken back, and leaves
+        the reliable and spare pools. What merely confirms an earlier stage is `observe`.
+        """
+        with self._database.write() as connection:
+            now = self._clock()
+            state = replace(
+                rows.load_state(connection, node),
+                stage=stage,
+                stage_at=now,
+                in_stage=None,
+                in_stage_at=None,
+                failed_stage=None,
+                failed_at=None,
+                reason_code=None,
+                reason=None,
+                next=None,
+                evidence=None,
+                run=run,
+                **facts,
+            )
+            message = f"{stage} reached" + (f": {detail}" if detail else "")
+            self._add(
+                connection,
+                EventKind.STAGE_REACHED,
+                message,
+                node=node,
+                run=run,
+                stage=stage,
+                data=rows.plain(facts),
+            )
+            self._save_checked(connection, state, run)
+            rows.save_progress(connection, run, RunNode(node, reached=stage, at=now))
+
+    def observe(self, node: str, *, run: str | None = None, **facts: Unpack[Facts]) -> None:
+        """Note facts about a node without moving it to another stage."""
+        with self._database.write() as connection:
+            state = replace(rows.load_state(connection, node), **facts)
+            known = ", ".join(sorted(facts))
+            self._add(
+                connection,
+                EventKind.OBSERVED,
+                f"observed {known}",
+                node=node,
+                run=run,
+                data=rows.plain(facts),
+            )
+            self._save_checked(connection, state, run)
+
+    def fail(  # noqa: PLR0913 - one call is one record; a builder would only hide its fields
+        self,
+        node: str,
+        stage: Stage,
+        *,
+        run: str | None,
+        code: str,
+        reason: str,
+        next: str,
+        evidence: str | None = None,
+    ) -> None:
+        """Note that the node did not reach `stage`, why, and what a human does next."""
+        with self._database.write() as connection:
+            now = self._clock()
+            state = replace(
+                rows.load_state(connection, node),
+                in_stage=None,
+                in_stage_at=None,
+                failed_stage=stage,
+                failed_at=now,
+                reason_code=code,
+                reason=reason,
+                next=next,
+                evidence=evidence,
+                doubted_at=now,
+                doubt=f"it failed at {stage}",
+                run=run,
+            )
+            rows.save_state(connection, state)
+            told = RunNode(node, failed=stage, code=code, reason=reason, next=next, at=now)
+            rows.save_progress(connection, run, told, keep_reached=True)
+            data = {"code": code, "next": next, "evidence": evidence}
+            message = f"{stage} failed: {reason}"
+            self._add(connection, EventKind.STAGE_FAILED, message, node=node, run=run, stage=stage, data=data)
+
+    # -- pools and verdicts --------------------------------------------------------------------
+
+    def set_pool(self, node: str, pool: Pool | None, *, by: str, why: str, run: str | None = None) -> None:
+        """Put a node into a pool, or into none.
+
+        `by` is `automation` or a user. Raises HeldByHuman where automation would lift what a
+        human placed, NotAdmissible where reliable or spare is asked for without a fresh yes.
+        """
+        with self._database.write() as connection:
+            state = rows.load_state(connection, node)
+            check_move(state, pool, by=by)
+            if by == AUTOMATION and state.pool == pool:
+                return  # who placed it, why and since when stay
+            self._move(connection, state, pool, by=by, why=why, run=run)
+
+    def record_verdict(  # noqa: PLR0913 - as above
+        self,
+        node: str,
+        *,
+        run: str | None,
+        level: str,
+        answer: str,
+        reasons: Sequence[str],
+        evidence: str | None,
+        collected_at: datetime | None = None,
+    ) -> None:
+        """Keep an answer of the gate. `collected_at`: when the evidence was taken; now if not told."""
+        with self._database.write() as connection:
+            when = collected_at or self._clock()
+            state = rows.load_state(connection, node)
+            if state.last_verdict_at is None or when >= state.last_verdict_at:
+                state = replace(state, last_verdict=Answer(answer), last_verdict_at=when)
+            rows.save_state(connection, state)
+            values = {"ts": when, "run": run, "level": level, "answer": Answer(answer), "evidence": evidence}
+            connection.execute(schema.verdict.insert().values(node=node, reasons=list(reasons), **values))
+            message = f"{level} gate: {answer}" + (f": {'; '.join(reasons)}" if reasons else "")
+            data = {"level": level, "answer": answer, "reasons": list(reasons), "evidence": evidence}
+            self._add(connection, EventKind.VERDICT, message, node=node, run=run, data=data)
+
+    def verdicts(self, node: str, *, limit: int = 20) -> tuple[VerdictRecord, ...]:
+        """Return the last verdicts on a node, newest first."""
+        table = schema.verdict
+        query = sa.select(table).where(table.c.node == node).order_by(table.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            return tuple(rows.verdict(row) for row in connection.execute(query))
+
+    def _move(
+        self,
+        connection: Connection,
+        state: NodeState,
+        pool: Pool | None,
+        *,
+        by: str,
+        why: str,
+        run: str | None,
+    ) -> None:
+        now = self._clock()
+        left = state.pool
+        if pool in HELD or (left in HELD and pool not in ADMITTED):
+            # A yes from before does not count once the node was held or has been worked on.
+            doubt = f"it was put into {pool}" if pool in HELD else f"it left {left}"
+            state = replace(state, doubted_at=now, doubt=doubt)
+        state = replace(state, pool=pool, pool_by=by, pool_why=why, pool_since=now)
+        rows.save_state(connection, state)
+        data = {"from": left, "to": pool, "why": why}
+        message = f"{left or 'no pool'} -> {pool or 'no pool'}: {why}"
+        self._add(connection, EventKind.POOL, message, node=state.name, run=run, actor=by, data=data)
+
+    def _save_checked(self, connection: Connection, state: NodeState, run: str | None) -> None:
+        """Save, and take the node out of an admitted pool that it no longer belongs in."""
+        rows.save_state(connection, state)
+        stale = why_stale(state) if state.pool in ADMITTED else None
+        if stale is not None:
+            self._move(connection, state, None, by=AUTOMATION, why=stale, run=run)
+
+    # -- events --------------------------------------------------------------------------------
+
+    def event(
+        self,
+        node: str | None,
+        kind: str,
+        *,
+        run: str | None = None,
+        actor: str = AUTOMATION,
+        message: str,
+        data: Mapping[str, object] | None = None,
+    ) -> None:
+        """Add an event. `data` is plain JSON values; a Secret in it is a TypeError."""
+        with self._database.write() as connection:
+            self._add(connection, kind, message, node=node, run=run, actor=actor, data=data)
+
+    def events(
+        self,
+        *,
+        node: str | None = None,
+        run: str | None = None,
+        kinds: Iterable[str] | None = None,
+        since: datetime | None = None,
+        after: int | None = None,
+        limit: int = 1000,
+    ) -> tuple[Event, ...]:
+        """Return events in the order they happened: the last `limit`, or the first ones `after` an id.
+
+        Ids rise in the order of commits, so reading on `after` the last one seen misses nothing.
+        """
+        query = rows.event_query(node=node, run=run, kinds=kinds, since=since)
+        table = schema.event
+        if after is not None:
+            query = query.where(table.c.id > after).order_by(table.c.id).limit(limit)
+        else:
+            query = query.order_by(table.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            found = [rows.event(row) for row in connection.execute(query)]
+        return tuple(found if after is not None else reversed(found))
+
+    def _add(  # noqa: PLR0913 - the columns of an event
+        self,
+        connection: Connection,
+        kind: str,
+        message: str,
+        *,
+        node: str | None = None,
+        run: str | None = None,
+        stage: Stage | None = None,
+        actor: str = AUTOMATION,
+        data: Mapping[str, object] | None = None,
+    ) -> None:
+        connection.execute(
+            schema.event.insert(),
+            {
+                "ts": self._clock(),
+                "node": node,
+                "run": run,
+                "stage": stage,
+                "kind": kind,
+                "actor": actor,
+                "host": self._host,
+                "message": message,
+                "data": dict(data or {}),
+            },
+        )
+
+    # -- runs ----------------------------------------------------------------------------------
+
+    def start_run(
+        self,
+        id: str,
+        *,
+        kind: str,
+        nodes: Iterable[str],
+        who: str,
+        reason: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        """Note that a run has begun; an id that is known is a run resumed, and keeps how it began."""
+        names = sorted(set(nodes))
+        with self._database.write() as connection:
+            known = connection.execute(sa.select(schema.run.c.id).where(schema.run.c.id == id)).first()
+            if known is None:
+                values = {"id": id, "kind": kind, "selector": fold(names), "who": who, "reason": reason}
+                started = {
+                    "started_at": self._clock(),
+                    "state": RunState.RUNNING,
+                    "options": dict(options or {}),
+                }
+                connection.execute(schema.run.insert().values(**values, **started))
+            else:
+                resumed = schema.run.update().where(schema.run.c.id == id)
+                connection.execute(resumed.values(state=RunState.RUNNING, ended_at=None))
+            members = schema.run_node
+            there = set(connection.execute(sa.select(members.c.node).where(members.c.run == id)).scalars())
+            new = [{"run": id, "node": name} for name in names if name not in there]
+            if new:
+                connection.execute(members.insert(), new)
+            begun = EventKind.RUN_STARTED if known is None else EventKind.RUN_RESUMED
+            message = f"{kind} of {fold(names)}" + (f": {reason}" if reason else "")
+            self._add(connection, begun, message, run=id, actor=who, data=options)
+
+    def end_run(self, id: str, state: RunState) -> None:
+        """Note how a run ended. Raises UnknownRun."""
+        with self._database.write() as connection:
+            update = schema.run.update().where(schema.run.c.id == id)
+            done = connection.execute(update.values(state=RunState(state), ended_at=self._clock()))
+            if not done.rowcount:
+                raise self._unknown_run(connection, id)
+            self._add(connection, EventKind.RUN_ENDED, f"run {state}", run=id)
+
+    def run(self, id: str) -> Run:
+        """Return one run. Raises UnknownRun."""
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(schema.run).where(schema.run.c.id == id)).first()
+            if row is None:
+                raise self._unknown_run(connection, id)
+            return rows.run(row)
+
+    def runs(self, limit: int = 20) -> tuple[Run, ...]:
+        """Return the last runs, newest first."""
+        table = schema.run
+        query = sa.select(table).order_by(table.c.started_at.desc(), table.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            return tuple(rows.run(row) for row in connection.execute(query))
+
+    def run_nodes(self, id: str) -> tuple[str, ...]:
+        """Return the names of the nodes of a run, sorted. Raises UnknownRun."""
+        return tuple(self.run_progress(id))
+
+    def run_progress(self, id: str) -> dict[str, RunNode]:
+        """Return how every node of a run fares, by name. Raises UnknownRun."""
+        table = schema.run_node
+        with self._database.read() as connection:
+            found = connection.execute(sa.select(table).where(table.c.run == id).order_by(table.c.node)).all()
+            if (
+                not found
+                and connection.execute(sa.select(schema.run.c.id).where(schema.run.c.id == id)).first()
+                is None
+            ):
+                raise self._unknown_run(connection, id)
+        return {row.node: rows.run_node(row) for row in found}
+
+    def _unknown_run(self, connection: Connection, id: str) -> UnknownRun:
+        return UnknownRun(id, nearest(id, connection.execute(sa.select(schema.run.c.id)).scalars()))
