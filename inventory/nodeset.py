@@ -142,7 +142,9 @@ def _operands(text: str) -> Iterator[str]:
     for part in _OPERATOR.split(text):
         operand = part.strip()
         if not operand:
-            raise NodeSetSyntax(text, "an operator stands without a node set on each side")
+            raise NodeSetSyntax(text, "an operator needs a node set on each side")
+        if operand.startswith("@@"):
+            raise NodeSetSyntax(text, "a group begins with one @")
         yield operand
 
 
@@ -153,8 +155,10 @@ def _parse(operand: str, text: str, resolver: GroupResolver) -> set[str]:
     except NodeSetException as exc:
         raise NodeSetSyntax(text, str(exc)) from exc
     except GroupResolverError as exc:
-        source = operand.lstrip("@").partition(":")[0]
-        raise UnknownGroup(f"@{source}:", nearest(source, _SOURCES), ", ".join(_SOURCES)) from exc
+        source = operand.removeprefix("@").partition(":")[0]
+        close = nearest(source, _SOURCES)
+        there = ", ".join(f"@{known}:" for known in _SOURCES)
+        raise UnknownGroup(f"@{source}:", close and f"@{close}:", there) from exc
 
 
 _SOURCES = ("rack", "pool", "profile")
