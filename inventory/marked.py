@@ -122,11 +122,17 @@ class Value:
         text = self.text()
         if self._style() is not None:  # in quotes: a text whatever it looks like
             return text
-        if _INTEGER.fullmatch(text):
-            return int(text)
         if _NUMBER.fullmatch(text):
-            return float(text)
+            return self._number(text)
         return _WORDS.get(text.lower(), text)
+
+    def _number(self, text: str) -> int | float:
+        if (text.lstrip("+-").startswith("0") and text.lstrip("+-")[1:2].isdigit()) or (
+            "." in text and text.endswith("0")
+        ):
+            # 570.10 as a number is 570.1: a version would silently become another.
+            raise self.wrong(f"{self.name} is {text}: as a number without the zero, as a text in quotes")
+        return int(text) if _INTEGER.fullmatch(text) else float(text)
 
     def _plain(self, wanted: str) -> str:
         if not isinstance(self.node, yaml.ScalarNode) or self.node.style is not None:

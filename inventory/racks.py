@@ -152,7 +152,8 @@ def _node(reader: _Reader, value: Value, shared: _Shared, described: Described) 
         architecture=fields.text("architecture", "amd64/generic"),
         roles=fields.texts("roles"),
     )
-    described.once("the BMC address", f"{node.bmc.host}:{node.bmc.port}", name, fields["bmc"])
+    port = node.bmc.redfish_port if node.bmc.protocol is BmcProtocol.REDFISH else node.bmc.port
+    described.once("the BMC address", f"{node.bmc.host}:{port}", name, fields["bmc"])
     if node.serial is not None:
         described.once("the serial", node.serial, name, fields["serial"])
     if node.address is not None:
