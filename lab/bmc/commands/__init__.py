@@ -1,0 +1,1 @@
+"""The commands that a BMC answers, a module for each network function or topic."""
