@@ -18,6 +18,7 @@ from typing import Any
 import sqlalchemy
 from dbos import DBOS, DBOSClient, DBOSConfig, SetEnqueueOptions, SetWorkflowID
 
+from inventory.records import RunState
 from provision import flow
 from provision.access import Access
 from provision.ansible import Plays
@@ -63,8 +64,8 @@ async def _stage_of_node(name: str, node: str, run: str, options: dict[str, Any]
 
 
 @DBOS.step(name="may_go_on")
-async def _may_go_on(node: str, run: str, options: dict[str, Any]) -> str:
-    return flow.stop_reason(_access(), node, run, Options(**options))
+async def _may_go_on(run: str, options: dict[str, Any]) -> str:
+    return flow.stop_reason(_access(), run, Options(**options))
 
 
 @DBOS.workflow(name="node_of_run")
@@ -72,7 +73,7 @@ async def _node_of_run(node: str, run: str, options: dict[str, Any]) -> dict[str
     wanted = Options(**options)
     result: dict[str, Any] = {}
     for step in flow.way(wanted):
-        stop = await _may_go_on(node, run, options)
+        stop = await _may_go_on(run, options)
         if stop:
             return {"node": node, "stage": step.name, "ok": False, "detail": stop, "code": "max-fail"}
         result = await _capped(step, node, run, options)
@@ -93,7 +94,7 @@ async def _capped(step: flow.Step, node: str, run: str, options: dict[str, Any])
 
 @DBOS.step(name="end")
 async def _end(run: str, state: str) -> None:
-    _access().store.end_run(run, state)
+    _access().store.end_run(run, RunState(state))
 
 
 @DBOS.workflow(name="run")

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bmc.errors import BmcError
-from inventory.errors import InventoryError
+from inventory.admission import ADMITTED
+from inventory.errors import HeldByHuman, InventoryError
 from inventory.model import Node, Pool, Stage
+from inventory.records import AUTOMATION
 from provision import advice, evidence, pool
 from provision.access import Access
 from provision.ansible import Plays
@@ -105,16 +107,31 @@ def _works(plays: Plays) -> Mapping[str, Callable[[NodeJob], Awaitable[Reached]]
 async def run_step(access: Access, plays: Plays, name: str, node: str, run: str, options: Options) -> StepResult:
     """Take one node through one step, record how it went, and return it. Raises only our own bugs."""
     job = _job(access, node, run, options)
-    access.store.begin(node, name, run=run)
+    stage = _stage_of(name)
+    if name == stage:
+        access.store.begin(node, stage, run=run)
     try:
         reached = await _works(plays)[name](job)
     except asyncio.CancelledError:
-        access.store.event(node, "interrupted", run=run, actor=options.who, message=f"{name} interrupted")
+        access.store.event(node, "interrupted", run=run, message=f"{name} interrupted")
         raise
     except (ProvisionError, BmcError, MaasError, InventoryError) as error:
         return await _failed(job, name, as_failure(name, error))
-    access.store.reach(node, name, run=run, detail=reached.detail, already=reached.already, **reached.facts)
+    if name != stage:
+        job.note(f"{name}: {reached.detail}")
+    elif job.state.pool in ADMITTED:
+        access.store.observe(node, run=run, **reached.facts)
+    else:
+        access.store.reach(node, stage, run=run, detail=reached.detail, **reached.facts)
     return StepResult(node, name, ok=True, detail=reached.detail)
+
+
+def stop_reason(access: Access, run: str, options: Options) -> str:
+    """Return why a run should start no further stage, or an empty string: too many have failed."""
+    if options.max_fail < 0:
+        return ""
+    failed = sum(progress.failed is not None for progress in access.store.run_progress(run).values())
+    return f"{failed} nodes have failed, more than --max-fail allows" if failed > options.max_fail else ""
 
 
 def as_failure(stage: str, error: Exception) -> NodeFailed:
@@ -124,39 +141,47 @@ def as_failure(stage: str, error: Exception) -> NodeFailed:
     return NodeFailed(stage, advice.code_of(error), str(error), why=advice.causes(error))
 
 
+def _stage_of(name: str) -> Stage:
+    """Return the stage that a step belongs to: releasing is on the way to deployed, admission after verified."""
+    return {RELEASE: Stage.DEPLOYED, ADMIT: Stage.VERIFIED}.get(name) or Stage(name)
+
+
 def _job(access: Access, name: str, run: str, options: Options) -> NodeJob:
     node = access.node(name)
 
     def note(line: str) -> None:
-        access.store.event(name, "note", run=run, actor=options.who, message=line)
+        access.store.event(name, "note", run=run, message=line)
 
     return NodeJob(node, access.profile(node), run, options, access, note, pace=access.settings.pace)
 
 
-async def _failed(job: NodeJob, stage: str, failure: NodeFailed) -> StepResult:
+async def _failed(job: NodeJob, step: str, failure: NodeFailed) -> StepResult:
     """Save evidence, record the failure, and take the node out of the way of jobs."""
     store, name = job.access.store, job.node.name
     folder = job.access.settings.run_folder(job.run, name)
     if failure.code not in advice.BMC_CODES:
         await evidence.save_bmc(job.access.bmc(job.node), folder)
+    reason = failure.reason
+    if failure.why and failure.why not in reason:
+        reason = f"{reason} ({failure.why})"
     store.fail(
         name,
-        stage,
+        _stage_of(step),
         run=job.run,
         code=failure.code,
-        reason=failure.reason,
-        why=failure.why,
+        reason=reason,
         next=advice.next_for(failure.code, name),
         evidence=failure.evidence or str(folder),
     )
-    if stage != Stage.REACHABLE or job.state.pool is not None:
-        await quarantine(job.access, name, run=job.run, why=f"{stage}: {failure.code}: {failure.reason}")
-    return StepResult(name, stage, ok=False, detail=failure.reason, code=failure.code)
+    await quarantine(job.access, name, run=job.run, why=f"{step}: {failure.code}: {reason}")
+    return StepResult(name, step, ok=False, detail=reason, code=failure.code)
 
 
-async def quarantine(access: Access, node: str, *, run: str, why: str) -> None:
+async def quarantine(access: Access, node: str, *, run: str | None, why: str) -> None:
     """Put a failed node into quarantine, by automation; a human's hold stays as it is."""
-    if access.store.node(node).held_by_human:
+    try:
+        access.store.set_pool(node, Pool.QUARANTINE, by=AUTOMATION, why=why, run=run)
+    except HeldByHuman:
         return
-    access.store.set_pool(node, Pool.QUARANTINE, by=admitted.AUTOMATION, why=why, run=run)
-    await pool.mirror(access, [node])
+    for problem in await pool.mirror(access, [node]):
+        access.store.event(node, "note", run=run, message=problem)

@@ -27,6 +27,7 @@ class GateResult:
     raw: bytes
     boot_id: str | None
     lost: str  # why no evidence came back; empty when it did
+    collected_at: datetime
 
 
 async def judge_node(target: ssh.SshTarget, profile: Profile, level: Level, *, become: bool = True) -> GateResult:
@@ -42,19 +43,19 @@ async def judge_node(target: ssh.SshTarget, profile: Profile, level: Level, *, b
             target, command, stdin=_COLLECTOR.read_bytes(), timeout_s=plan.deadline_s + 30.0, limit=256 << 20
         )
     except SshFailed as error:
-        return _nothing(profile, level, f"no evidence: {error.reason}", b"")
+        return _nothing(profile, level, f"no evidence: {error.reason}", b"", sent)
     if result.status != 0:
         said = result.stderr.decode("utf-8", "replace").strip().splitlines()
         reason = f"no evidence: the collector ended with {result.status}: {said[-1] if said else 'no message'}"
-        return _nothing(profile, level, reason, result.stdout)
+        return _nothing(profile, level, reason, result.stdout, sent)
     try:
         found = evidence.parse(result.stdout, nonce=nonce)
     except EvidenceBroken as error:
-        return _nothing(profile, level, f"no evidence: {error}", result.stdout)
-    judged = verdict.verdict(found, profile, level, collected_at=sent)
-    return GateResult(judged, result.stdout, found.boot_id, "")
+        return _nothing(profile, level, f"no evidence: {error}", result.stdout, sent)
+    judged = verdict.verdict(found, profile, level, collected_at=sent.timestamp())
+    return GateResult(judged, result.stdout, found.boot_id, "", sent)
 
 
-def _nothing(profile: Profile, level: Level, problem: str, raw: bytes) -> GateResult:
+def _nothing(profile: Profile, level: Level, problem: str, raw: bytes, sent: datetime) -> GateResult:
     judged = verdict.verdict(None, profile, level, problem=problem)
-    return GateResult(judged, raw, None, problem)
+    return GateResult(judged, raw, None, problem, sent)

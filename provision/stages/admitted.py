@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from inventory.model import Pool
+from inventory.records import AUTOMATION
 from provision import pool
 from provision.stages.job import NodeJob, Reached
-
-AUTOMATION = "automation"
 
 
 async def reach(job: NodeJob) -> Reached:

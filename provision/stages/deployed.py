@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from bmc.capability import BootTarget, PowerState
 from bmc.drivers import connect
 from bmc.errors import BmcError
+from inventory.records import Facts
 from provision import ssh
 from provision.errors import NodeFailed, SshFailed, StageTimeout
 from provision.maas.client import MaasClient
@@ -101,10 +102,10 @@ async def _boot_from_network(job: NodeJob) -> None:
 
 def _remember(job: NodeJob, machine: Machine) -> None:
     """Record the deployment at once: what follows may be interrupted."""
-    facts: dict[str, object] = {"deployed_at": datetime.now(UTC)}
+    facts: Facts = {"deployed_at": datetime.now(UTC), "image": job.image}
     if machine.addresses:
         facts["address"] = machine.addresses[0]
-    job.access.store.facts(job.node.name, run=job.run, **facts)
+    job.access.store.observe(job.node.name, run=job.run, **facts)
     job.note("MAAS status Deployed; waiting for SSH")
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from inventory.model import Node, Profile
-from inventory.store import NodeState
+from inventory.records import Facts, NodeState
 from provision.access import Access
 from provision.waiting import Pace
 
@@ -70,4 +70,4 @@ class Reached:
 
     detail: str
     already: bool = False
-    facts: Mapping[str, object] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)  # type: ignore[call-arg, arg-type]

@@ -37,8 +37,9 @@ async def judge_and_record(job: NodeJob, level: Level, attempt: int) -> GateResu
         run=job.run,
         level=str(level),
         answer=str(result.verdict.answer),
-        reasons=[reason.to_json() for reason in result.verdict.reasons],
+        reasons=[str(reason) for reason in result.verdict.reasons],
         evidence=str(path),
+        collected_at=result.collected_at,
     )
     return result
 

@@ -1,0 +1,1 @@
+"""The commands, one file a concern; each parses, calls provision, renders."""

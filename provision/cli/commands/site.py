@@ -1,0 +1,89 @@
+"""inventory.check and doctor: is the site described rightly, and does everything that we need answer."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+
+from inventory.records import RunState
+from provision import advice, engine, runner
+from provision.access import Access
+from provision.cli import render
+from provision.cli.command import Ended, command
+from provision.cli.selection import OUTPUT, open_site
+from provision.maas.errors import MaasError
+
+_TOOLS = ("ssh", "ansible-playbook", "setpriv")
+_RESERVE = 1 << 30
+
+
+@command({"output": OUTPUT})
+def check(output: str = "table") -> None:
+    """Read the site files and say what they describe; a mistake names its file and line."""
+    access = open_site()
+    rows = [
+        {
+            "rack": rack.name,
+            "nodes": len(rack.nodes),
+            "zone": rack.zone,
+            "profiles": ", ".join(sorted({node.profile for node in rack.nodes})),
+        }
+        for rack in access.site.racks
+    ]
+    for reference in access.site.credentials.values():
+        access.secret(reference.password)
+    render.answer("racks", rows, ("rack", "nodes", "zone", "profiles"), output)
+
+
+@command({"output": OUTPUT})
+def doctor(output: str = "table") -> None:
+    """Look at what Muster itself needs: tools, disk, databases, MAAS, runs without a runner."""
+    access = open_site()
+    rows = [*_tools(), _disk(access), *_engine(access), _maas(access)]
+    render.answer("findings", rows, ("thing", "state", "detail", "next"), output)
+    if any(row["state"] != "ok" for row in rows):
+        sys.stdout.flush()
+        raise Ended(advice.EXIT_NODES_FAILED)
+
+
+def _finding(thing: str, ok: bool, detail: str, next_step: str = "") -> dict[str, object]:
+    return {"thing": thing, "state": "ok" if ok else "attention", "detail": detail, "next": "" if ok else next_step}
+
+
+def _tools() -> Sequence[dict[str, object]]:
+    return [
+        _finding(f"tool {name}", shutil.which(name) is not None, shutil.which(name) or "not on PATH", f"install {name}")
+        for name in _TOOLS
+    ]
+
+
+def _disk(access: Access) -> dict[str, object]:
+    free = shutil.disk_usage(access.settings.state).free
+    return _finding("state folder", free > _RESERVE, f"{free >> 20} MiB free in {access.settings.state}", "make room")
+
+
+def _engine(access: Access) -> Sequence[dict[str, object]]:
+    engine.migrate(access.settings.engine_database)
+    alive = runner.running(access.settings.state)
+    rows = [_finding("runner", True, "at work" if alive else "not running; started when needed")]
+    with closing(engine.Client(access.settings.engine_database)) as client:
+        for record in access.store.runs(limit=50):
+            pending = client.pending(record.id)
+            if record.state is RunState.RUNNING and (not alive or not pending):
+                detail = f"{pending} parts unfinished, runner {'at work' if alive else 'gone'}"
+                rows.append(_finding(f"run {record.id}", False, detail, f"invoke bringup --resume {record.id}"))
+    return rows
+
+
+def _maas(access: Access) -> dict[str, object]:
+    async def ask() -> str:
+        async with access.maas() as maas:
+            return str(await maas.version())
+
+    try:
+        return _finding("MAAS", True, asyncio.run(ask()))
+    except MaasError as error:
+        return _finding("MAAS", False, str(error), advice.next_after(error))

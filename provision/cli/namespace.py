@@ -1,0 +1,41 @@
+"""The namespace of all commands, the same for `invoke` in a checkout and `muster` when installed."""
+
+from __future__ import annotations
+
+from invoke.collection import Collection
+
+from provision.cli.commands import acting, bmcs, bringup, consoles, looking, power, site
+
+
+def collection() -> Collection:
+    """Return the commands. No command has positionals or short flags; a test walks them all."""
+    root = Collection()
+    for task in (
+        bringup.bringup,
+        bringup.reimage,
+        acting.verify,
+        acting.quarantine,
+        acting.release,
+        acting.retire,
+        acting.checks,
+        acting.cancel,
+        looking.status,
+        looking.nodes,
+        looking.show,
+        looking.history,
+        looking.runs_,
+        looking.watch,
+        site.doctor,
+    ):
+        root.add_task(task)
+    for name, tasks in (
+        ("power", (power.status, power.on, power.off, power.cycle)),
+        ("console", (consoles.capture, consoles.show, consoles.tail, consoles.grep, consoles.screen)),
+        ("bmc", (bmcs.sel, bmcs.sensors, bmcs.fru, bmcs.identify, bmcs.reset)),
+        ("inventory", (site.check,)),
+    ):
+        branch = Collection(name)
+        for task in tasks:
+            branch.add_task(task)
+        root.add_collection(branch)
+    return root

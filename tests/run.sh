@@ -1,0 +1,23 @@
+#!/bin/sh
+# Everything that must hold before a change is kept; CI runs this and nothing else.
+set -eu
+cd "$(dirname -- "$0")/.."
+fast=''
+[ "${1:-}" = --fast ] && { fast=1; shift; }
+step() { printf '== %s\n' "$*" >&2; "$@"; }
+
+if [ $# -gt 0 ]; then
+  exec pytest "$@"
+fi
+step ruff format --check .
+step ruff check .
+step mypy
+step lint-imports
+step codespell
+step yamllint --strict playbooks inventory/sites
+step ansible-lint --offline --profile production playbooks
+if [ -n "$fast" ]; then
+  step pytest -q -m 'not lab and not qemu and not real'
+else
+  step pytest -q -m 'not real'
+fi
