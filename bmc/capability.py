@@ -38,9 +38,21 @@ class Credential:
     kg: str | None = field(default=None, repr=False)
 
 
+class Privilege(StrEnum):
+    """The level that a session asks for."""
+
+    USER = "user"
+    OPERATOR = "operator"
+    ADMINISTRATOR = "administrator"
+
+
 @dataclass(frozen=True, slots=True)
 class BmcTarget:
-    """One BMC to speak to. `protocol` is "auto", "ipmi" or "redfish"."""
+    """One BMC to speak to. `protocol` is "auto", "ipmi" or "redfish".
+
+    `fingerprint` is the SHA-256 of the TLS certificate, hex; `suites` are IPMI cipher suites in
+    the order to try.
+    """
 
     name: str  # the node it belongs to, for messages
     host: str
@@ -49,6 +61,8 @@ class BmcTarget:
     port: int = 623
     redfish_port: int = 443
     fingerprint: str | None = None
+    suites: tuple[int, ...] = (17, 3)
+    privilege: Privilege = Privilege.ADMINISTRATOR
 
 
 @dataclass(frozen=True, slots=True)

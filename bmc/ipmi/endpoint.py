@@ -1,0 +1,176 @@
+"""One UDP socket for every BMC that a loop speaks to, and what is shared between sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import itertools
+import os
+import socket
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from bmc.ipmi import packet
+
+Address = tuple[str, int] | tuple[str, int, int, int]
+
+_RECEIVE_BUFFER = 8 << 20
+_FIRST_WAIT_S, _LEAST_WAIT_S, _MOST_WAIT_S = 0.4, 0.2, 3.0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened on an endpoint; `open` must come back to 0."""
+
+    opened: int = 0
+    closed: int = 0
+    lost: int = 0  # ended without the BMC's word
+    failed: int = 0  # logins that did not come to be
+    retransmitted: int = 0
+    dropped: int = 0  # packets that were nobody's or made no sense
+
+    @property
+    def open(self) -> int:
+        return self.opened - self.closed - self.lost
+
+
+@dataclass(slots=True)
+class RoundTrip:
+    """How long one BMC takes to answer, smoothed (RFC 6298), in seconds."""
+
+    mean: float | None = None
+    spread: float = 0.0
+
+    def measure(self, seconds: float) -> None:
+        if self.mean is None:
+            self.mean, self.spread = seconds, seconds / 2
+        else:
+            self.spread += (abs(self.mean - seconds) - self.spread) / 4
+            self.mean += (seconds - self.mean) / 8
+
+    def wait_s(self) -> float:
+        """Return how long to wait before sending again."""
+        if self.mean is None:
+            return _FIRST_WAIT_S
+        return min(max(self.mean + 4 * self.spread, _LEAST_WAIT_S), _MOST_WAIT_S)
+
+
+class Listener(Protocol):
+    """A session, as the endpoint sees it."""
+
+    address: Address
+
+    def handshake_received(self, kind: int, body: bytes) -> None: ...
+
+    def payload_received(self, kind: int, datagram: bytes) -> None: ...
+
+    def message_received(self, message: bytes) -> None: ...
+
+
+class Endpoint(asyncio.DatagramProtocol):
+    """Sends for all sessions and hands each packet to the session whose id it carries."""
+
+    def __init__(self, counts: Counts | None = None) -> None:
+        self.counts = counts or Counts()
+        self.sdrs: dict[bytes, tuple[bytes, ...]] = {}  # one SDR for all BMCs of a kind
+        self._trips: dict[Address, RoundTrip] = {}
+        self._sessions: dict[bytes, Listener] = {}
+        self._asking: dict[tuple[Address, int], Listener] = {}
+        self._transports: dict[int, asyncio.DatagramTransport] = {}
+        self._sequence = itertools.cycle(range(1, 64))
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    async def open_for(self, family: int) -> None:
+        """Bind the socket of an address family, unless it is bound."""
+        if family in self._transports:
+            return
+        sock = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        sock.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", 0))  # noqa: S104  answers come to any
+        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=sock)
+        if family in self._transports:  # somebody else was quicker
+            transport.close()
+        else:
+            self._transports[family] = transport
+
+    async def resolve(self, host: str, port: int) -> Address:
+        """Return the socket address of `host`. Raises OSError or UnicodeError for no address."""
+        try:
+            family, address = socket.AF_INET, cast(Address, (str(ipaddress.IPv4Address(host)), port))
+        except ValueError:
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+            family, address = found[0][0], cast(Address, found[0][4])
+        await self.open_for(family)
+        return address
+
+    def send(self, datagram: bytes, address: Address) -> None:
+        transport = self._transports.get(socket.AF_INET if len(address) == 2 else socket.AF_INET6)
+        if transport is not None:
+            transport.sendto(datagram, address)
+
+    def trip(self, address: Address) -> RoundTrip:
+        return self._trips.setdefault(address, RoundTrip())
+
+    def enter(self, session: Listener) -> bytes:
+        """Return a new session id of our side under which `session` gets its packets."""
+        while (console_id := os.urandom(4)) in self._sessions or console_id == bytes(4):
+            pass
+        self._sessions[console_id] = session
+        return console_id
+
+    def leave(self, console_id: bytes) -> None:
+        self._sessions.pop(console_id, None)
+
+    def ask(self, session: Listener) -> int:
+        """Reserve a sequence number for a question outside any session."""
+        for _ in range(64):
+            number = next(self._sequence)
+            if (session.address, number) not in self._asking:
+                break
+        self._asking[session.address, number] = session
+        return number
+
+    def asked(self, session: Listener, number: int) -> None:
+        self._asking.pop((session.address, number), None)
+
+    def finish_later(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run `work` to its end even where its caller is cancelled; `aclose` waits for it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+        return task
+
+    async def aclose(self) -> None:
+        try:
+            if self._leaving:
+                await asyncio.wait(self._leaving)
+        finally:
+            for transport in self._transports.values():
+                transport.close()
+            self._transports.clear()
+
+    def datagram_received(self, data: bytes, addr: Address) -> None:
+        session: Listener | None = None
+        if len(data) >= 20 and data[:4] == packet.RMCP_IPMI:
+            if data[4] == 6:
+                kind = data[5] & 0x3F
+                if kind in (packet.IPMI_PAYLOAD, packet.SOL_PAYLOAD):
+                    session = self._sessions.get(data[6:10])
+                    if session is not None and session.address == addr:
+                        session.payload_received(kind, data)
+                        return
+                elif (body := packet.setup_body(data)) is not None:
+                    session = self._sessions.get(body[4:8])
+                    if session is not None and session.address == addr:
+                        session.handshake_received(kind, body)
+                        return
+            elif (message := packet.sessionless_body(data)) is not None and len(message) >= 8:
+                session = self._asking.get((addr, message[4] >> 2))
+                if session is not None:
+                    session.message_received(message)
+                    return
+        self.counts.dropped += 1
+
+    def error_received(self, exc: Exception) -> None:
+        """Ignore: a socket for many BMCs cannot tell whose error it is; the deadline can."""

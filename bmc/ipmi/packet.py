@@ -1,0 +1,199 @@
+"""RMCP+ on the wire: bytes in, bytes out, no state and no I/O (IPMI 2.0, chapter 13).
+
+What comes from a BMC is never trusted: a packet that does not parse is `None`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CBC
+
+RMCP_IPMI = b"\x06\x00\xff\x07"
+IPMI_PAYLOAD, SOL_PAYLOAD = 0x00, 0x01
+OPEN_REQUEST, OPEN_ANSWER = 0x10, 0x11
+RAKP1, RAKP2, RAKP3, RAKP4 = 0x12, 0x13, 0x14, 0x15
+NAME_ONLY_LOOKUP = 0x10  # look users up by name alone, not by name and privilege
+
+_HEADER = 16  # RMCP, authentication type, payload type, session, sequence, length
+_IV = 16
+_PADS = [bytes(range(1, n + 1)) + bytes([n]) for n in range(16)]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A cipher suite: its number, its three algorithm numbers, and what they mean here."""
+
+    number: int
+    authentication: int
+    integrity: int
+    confidentiality: int
+    digest: str
+    tag_length: int  # bytes of the integrity check that are sent
+
+    def __str__(self) -> str:
+        return str(self.number)
+
+
+SUITES = {
+    3: Suite(3, 1, 1, 1, "sha1", 12),
+    17: Suite(17, 3, 4, 1, "sha256", 16),
+}
+
+
+def checksum(data: bytes) -> int:
+    return -sum(data) & 0xFF
+
+
+def request(netfn: int, command: int, sequence: int, data: bytes, lun: int = 0) -> bytes:
+    """Return an IPMI request from software (0x81) to the BMC (0x20)."""
+    head = bytes((0x20, netfn << 2 | lun))
+    body = bytes((0x81, sequence << 2, command)) + data
+    return b"%b%c%b%c" % (head, checksum(head), body, checksum(body))
+
+
+def sessionless(message: bytes) -> bytes:
+    """Wrap `message` as IPMI 1.5 without a session: every BMC answers that."""
+    return b"%b%b%c%b" % (RMCP_IPMI, bytes(9), len(message), message)
+
+
+def setup(payload_type: int, body: bytes) -> bytes:
+    """Wrap a payload of the handshake."""
+    return b"%b\x06%c%b%b%b" % (RMCP_IPMI, payload_type, bytes(8), len(body).to_bytes(2, "little"), body)
+
+
+def open_request(console_id: bytes, suite: Suite) -> bytes:
+    """Ask for a session with one suite, without the tag and the privilege (0: the highest)."""
+    proposals = b"".join(
+        b"%c\x00\x00\x08%c\x00\x00\x00" % (kind, algorithm)
+        for kind, algorithm in enumerate((suite.authentication, suite.integrity, suite.confidentiality))
+    )
+    return console_id + proposals
+
+
+def parse_answer(message: bytes) -> tuple[int, int, int, bytes] | None:
+    """Return (netfn, command, sequence, completion code and data) of an IPMI answer.
+
+    Checksums are not looked at: UDP's and the session's own are better, and some BMCs err here.
+    """
+    if len(message) < 8:
+        return None
+    return message[1] >> 2, message[5], message[4] >> 2, message[6:-1]
+
+
+def setup_body(datagram: bytes) -> bytes | None:
+    """Return the payload of a handshake packet."""
+    length = int.from_bytes(datagram[14:16], "little")
+    body = datagram[_HEADER : _HEADER + length]
+    return body if len(body) == length and length >= 8 else None
+
+
+def sessionless_body(datagram: bytes) -> bytes | None:
+    """Return the message in an IPMI 1.5 packet without authentication."""
+    if len(datagram) < 14 or datagram[4] != 0:
+        return None
+    body = datagram[14 : 14 + datagram[13]]
+    return body if len(body) == datagram[13] else None
+
+
+class Seal:
+    """The keys of one session: seals what we send, opens what the BMC sends."""
+
+    def __init__(self, suite: Suite, session_key: bytes, bmc_id: bytes) -> None:
+        self._digest = suite.digest
+        self._tag_length = suite.tag_length
+        self._integrity_key = hmac.digest(session_key, b"\x01" * 20, suite.digest)
+        self._aes = AES(hmac.digest(session_key, b"\x02" * 20, suite.digest)[:16])
+        self._bmc_id = bmc_id
+        self._sequence = 0
+
+    def seal(self, payload_type: int, payload: bytes) -> bytes:
+        """Encrypt and sign `payload` under the next sequence number."""
+        self._sequence = self._sequence % 0xFFFFFFFF + 1
+        vector = os.urandom(_IV)
+        encryptor = Cipher(self._aes, CBC(vector)).encryptor()
+        secret = vector + encryptor.update(payload + _PADS[-(len(payload) + 1) % 16])
+        signed = b"\x06%c%b%b%b%b" % (
+            0xC0 | payload_type,
+            self._bmc_id,
+            self._sequence.to_bytes(4, "little"),
+            len(secret).to_bytes(2, "little"),
+            secret,
+        )
+        filler = -(len(signed) + 2) % 4
+        signed += b"%b%c\x07" % (b"\xff" * filler, filler)
+        return RMCP_IPMI + signed + hmac.digest(self._integrity_key, signed, self._digest)[: self._tag_length]
+
+    def open(self, datagram: bytes) -> bytes | None:
+        """Return the payload of a packet that is ours and whole, else None."""
+        tag = self._tag_length
+        if len(datagram) < _HEADER + tag or not datagram[5] & 0x40:
+            return None
+        wanted = hmac.digest(self._integrity_key, datagram[4:-tag], self._digest)[:tag]
+        if not hmac.compare_digest(wanted, datagram[-tag:]):
+            return None
+        length = int.from_bytes(datagram[14:16], "little")
+        payload = datagram[_HEADER : _HEADER + length]
+        if len(payload) != length:
+            return None
+        return self._decrypt(payload) if datagram[5] & 0x80 else payload
+
+    def _decrypt(self, payload: bytes) -> bytes | None:
+        if len(payload) < 2 * _IV or len(payload) % 16:
+            return None
+        decryptor = Cipher(self._aes, CBC(payload[:_IV])).decryptor()
+        clear = decryptor.update(payload[_IV:])
+        padding = clear[-1] + 1
+        return clear[:-padding] if padding <= 16 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """What both sides of one RAKP exchange know; every proof and key follows from it."""
+
+    suite: Suite
+    username: bytes
+    password: bytes
+    kg: bytes  # the BMC's own key; the password where it has none
+    role: int
+    console_id: bytes
+    bmc_id: bytes
+    console_random: bytes
+    bmc_random: bytes
+    guid: bytes
+
+    def _mac(self, key: bytes, *parts: bytes) -> bytes:
+        return hmac.digest(key, b"".join(parts), self.suite.digest)
+
+    @property
+    def _named_role(self) -> bytes:
+        return b"%c%c%b" % (self.role, len(self.username), self.username)
+
+    def bmc_proof_holds(self, proof: bytes) -> bool:
+        """Tell whether the BMC that sent RAKP2 knows our password."""
+        mine = self._mac(
+            self.password,
+            self.console_id,
+            self.bmc_id,
+            self.console_random,
+            self.bmc_random,
+            self.guid,
+            self._named_role,
+        )
+        return hmac.compare_digest(mine, proof)
+
+    def own_proof(self) -> bytes:
+        """Return what RAKP3 must carry."""
+        return self._mac(self.password, self.bmc_random, self.console_id, self._named_role)
+
+    def session_key(self) -> bytes:
+        return self._mac(self.kg, self.console_random, self.bmc_random, self._named_role)
+
+    def final_check_holds(self, session_key: bytes, check: bytes) -> bool:
+        """Tell whether RAKP4 shows that the BMC derived the same session key."""
+        mine = self._mac(session_key, self.console_random, self.bmc_id, self.guid)[: self.suite.tag_length]
+        return hmac.compare_digest(mine, check)

@@ -1,0 +1,2 @@
+entity_ids: dict[int, str]
+sensor_type_codes: dict[int, str]
