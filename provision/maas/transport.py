@@ -152,13 +152,13 @@ class Transport:
                 continue
             except _LostError as exc:
                 if not call.safe:
-                    waited = self._ambient.clock() - (started or 0.0)
-                    raise MaasUncertain(
-                        self.url, waited, str(exc), call=call.name, machine=call.machine
-                    ) from exc.__cause__
+                    raise self._uncertain(call, started, str(exc)) from exc.__cause__
                 await self._pause(call, started, tries, why=str(exc), cause=exc.__cause__)
                 continue
-            if self._to_be_repeated(call, answer):
+            doubt = _doubt(answer)
+            if doubt and not call.safe:
+                raise self._uncertain(call, started, doubt)
+            if doubt or _to_be_repeated(call, answer):
                 await self._pause(call, started, tries, why=_reason(answer), answer=answer)
                 continue
             return _read(call, answer)
@@ -203,19 +203,10 @@ class Transport:
         except aiohttp.ClientError as exc:
             raise _LostError(_short(exc)) from exc
 
-    def _to_be_repeated(self, call: Call, answer: _Answer) -> bool:
-        if answer.status == 503:
-            # A refusal before anything was done; but a rack controller that is gone does not come
-            # back for being asked again, and the caller knows better how long to wait for it.
-            return (call.safe or answer.retry_after is not None) and not _no_rack(answer)
-        if answer.status == 401:
-            return call.safe and "Nonce already used" in answer.text
-        if answer.status in _GATEWAY:
-            if call.safe:
-                return True
-            why = f"a proxy answered {answer.status}"
-            raise MaasUncertain(self.url, 0.0, why, call=call.name, machine=call.machine)
-        return answer.status == 500 and call.safe and not _no_rack(answer)
+    def _uncertain(self, call: Call, started: float | None, why: str) -> MaasUncertain:
+        now = self._ambient.clock()
+        waited = now - (now if started is None else started)
+        return MaasUncertain(self.url, waited, why, call=call.name, machine=call.machine)
 
     async def _pause(
         self,
@@ -252,6 +243,24 @@ def api_url(url: str) -> str:
 def for_machine(call: Call, machine: str) -> Call:
     """Return the call, naming the machine it is about."""
     return replace(call, machine=machine)
+
+
+def _doubt(answer: _Answer) -> str | None:
+    """Return why this refusal does not tell whether the call was carried out, or None where it does."""
+    if answer.status in _GATEWAY:
+        return f"a proxy answered {answer.status}"
+    if answer.status == 401 and "Nonce already used" in answer.text:
+        return "MAAS has seen this request before"  # something between us delivered it twice
+    return None
+
+
+def _to_be_repeated(call: Call, answer: _Answer) -> bool:
+    if _no_rack(answer):
+        # It does not come back for being asked again at once, and the caller knows how long to wait.
+        return False
+    if answer.status == 503:
+        return call.safe or answer.retry_after is not None  # a refusal before anything was done
+    return answer.status == 500 and call.safe
 
 
 def _read(call: Call, answer: _Answer) -> object:
