@@ -59,6 +59,11 @@ class Database:
         except (DBAPIError, PoolTimeout, sqlite3.Error) as exc:
             raise typed(exc, self.where, self.sqlite_path) from exc
 
+    def _isolation(self, *, writes: bool) -> dict[str, str]:
+        if self.sqlite_path is not None:
+            return {}
+        return {"isolation_level": "READ COMMITTED" if writes else "REPEATABLE READ"}
+
     def close(self) -> None:
         """Let go of all connections."""
         self.engine.dispose()

@@ -210,7 +210,10 @@ def read(path: Path) -> Value:
 
 
 def _problem(exc: yaml.MarkedYAMLError) -> str:
-    return ", ".join(part for part in (exc.context, exc.problem) if part)
+    begun = (
+        f"{exc.context} that begins on line {exc.context_mark.line + 1}" if exc.context_mark else exc.context
+    )
+    return ", ".join(part for part in (begun, exc.problem) if part)
 
 
 def _hint(word: str, known: Collection[str]) -> str:

@@ -152,8 +152,10 @@ def _node(reader: _Reader, value: Value, shared: _Shared, described: Described) 
         architecture=fields.text("architecture", "amd64/generic"),
         roles=fields.texts("roles"),
     )
-    port = node.bmc.redfish_port if node.bmc.protocol is BmcProtocol.REDFISH else node.bmc.port
-    described.once("the BMC address", f"{node.bmc.host}:{port}", name, fields["bmc"])
+    # One host may serve several BMCs only on ports of their own, both of them.
+    ports = {node.bmc.port, node.bmc.redfish_port} - {623, 443}
+    place = ":".join([node.bmc.host, *(str(port) for port in sorted(ports))])
+    described.once("the BMC address", place, name, fields["bmc"])
     if node.serial is not None:
         described.once("the serial", node.serial, name, fields["serial"])
     if node.address is not None:

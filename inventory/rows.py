@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -16,32 +16,41 @@ from inventory.records import Answer, Event, NodeState, Run, RunNode, RunState, 
 
 _STAGES = ("stage", "in_stage", "failed_stage")
 
+# Built once: SQLAlchemy finds a statement it has seen in its cache, but not for nothing, and
+# a bring-up of a large site writes tens of thousands of these.
+_ONE_NODE = sa.select(schema.node).where(schema.node.c.name == sa.bindparam("the_name"))
+_UPDATE_NODE = schema.node.update().where(schema.node.c.name == sa.bindparam("the_name"))
+_UPDATE_PROGRESS = schema.run_node.update().where(
+    schema.run_node.c.run == sa.bindparam("the_run"), schema.run_node.c.node == sa.bindparam("the_node")
+)
+
 
 def load_state(connection: Connection, name: str) -> NodeState:
     """Return the state of a node; a node never seen is racked."""
-    row = connection.execute(sa.select(schema.node).where(schema.node.c.name == name)).first()
+    row = connection.execute(_ONE_NODE, {"the_name": name}).first()
     return NodeState(name) if row is None else node_state(row)
 
 
 def save_state(connection: Connection, state: NodeState) -> None:
     """Write the projection of a node. The caller holds the write transaction."""
-    values = asdict(state)
-    name = values.pop("name")
-    done = connection.execute(schema.node.update().where(schema.node.c.name == name).values(values))
-    if not done.rowcount:
-        connection.execute(schema.node.insert(), {"name": name, **values})
+    values = _values(state)
+    if not connection.execute(_UPDATE_NODE, {**values, "the_name": state.name}).rowcount:
+        connection.execute(schema.node.insert(), values)
 
 
 def save_progress(
     connection: Connection, run: str | None, progress: RunNode, *, keep_reached: bool = False
 ) -> None:
     """Write how a node fares in a run; a node that is no part of the run is left out."""
-    values = asdict(progress)
-    node = values.pop("node")
+    values = {**_values(progress), "the_run": run, "the_node": progress.node}
     if keep_reached:
         values.pop("reached")
-    table = schema.run_node
-    connection.execute(table.update().where(table.c.run == run, table.c.node == node).values(values))
+    connection.execute(_UPDATE_PROGRESS, values)
+
+
+def _values(record: NodeState | RunNode) -> dict[str, object]:
+    # dataclasses.asdict copies every value deeply; these are all immutable.
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def node_state(row: Row[Any]) -> NodeState:

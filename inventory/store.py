@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Self, Unpack
 
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from inventory import rows, schema
 from inventory.admission import ADMITTED, HELD, check_move, why_stale
+from inventory.backup import back_up
 from inventory.database import Database, open_database
 from inventory.errors import UnknownRun
 from inventory.model import Pool, Stage
@@ -58,6 +60,10 @@ class Store:
     def close(self) -> None:
         """Let go of the database."""
         self._database.close()
+
+    def backup(self, path: Path) -> None:
+        """Write a copy as of now into one SQLite file; `inventory.backup.restore` takes it back."""
+        back_up(self._database, path)
 
     def __enter__(self) -> Self:
         return self
