@@ -11,17 +11,22 @@ from lab.bmc.boot import BootOptions
 from lab.bmc.clock import Clock
 from lab.bmc.command_log import CommandLog
 from lab.bmc.faults import Fault, Faults, FaultValue
+from lab.bmc.fru import FruStore
 from lab.bmc.ipmi.handshake import Handshake, check_suites
 from lab.bmc.ipmi.session import SessionTable
 from lab.bmc.ipmi.sol import SolPort
+from lab.bmc.lan import LanConfig
 from lab.bmc.power import PowerControl
+from lab.bmc.sdr import SdrRepository
 from lab.bmc.sel import EventLog
+from lab.bmc.sensor_model import Kind
+from lab.bmc.sensors import Sensors
 from lab.bmc.spec import BmcSpec
 from lab.bmc.users import UserTable
+from lab.bmc.watchdog import Watchdog
 
 _GUID_SPACE = uuid.UUID("6f9d2a6e-0f0e-4c36-9c0b-5a1d70b3f2c4")
 SENSOR_SEL = 0x72
-TYPE_SEL = 0x10
 LOG_CLEARED = b"\x02\xff\xff"
 
 
@@ -48,6 +53,7 @@ class Bmc:
         self.name = spec.chassis.name
         self.port = spec.port
         self.guid = uuid.uuid5(_GUID_SPACE, spec.chassis.serial)
+        self.guid_bytes = self.guid.bytes[::-1]  # IPMI sends the node part first
         self.kg = (spec.kg or "").encode()[:20]
         self.faults = Faults(self.name)
         self.faults.watch(self._fault_changed)
@@ -58,17 +64,23 @@ class Bmc:
         self.sel = EventLog(self.clock, spec.sel_capacity, spec.sel_erase_s, now)
         self.boot = BootOptions(self.faults, spec.boot_flag_timeout_s, now)
         self.power = PowerControl(spec.chassis, self.boot, self.faults, spec.power_cycle_s)
+        self.watchdog = Watchdog(self.power, self.sel, now)
+        self.sdr = SdrRepository()
+        self.sensors = Sensors(self.name, self.sel, lambda: self.power.on, wall)
+        self.fru = FruStore(spec, self.faults)
+        self.mac = b"\x02" + self.guid.bytes[:5]
+        self.lan = LanConfig(spec.host, spec.port, self.mac, spec.suites)
         self.sol = SolPort(spec.chassis, self.faults, spec.ring_bytes)
         self.sessions.watch_ends(self.sol.session_ended)
         self.handshake = Handshake(
-            self.sessions, self.users, spec.suites, lambda: self.kg, self.guid.bytes_le, self.faults
+            self.sessions, self.users, spec.suites, lambda: self.kg, self.guid_bytes, self.faults
         )
         self.resets = 0
         self._now = now
         self._started = now()
         self._down_until = 0.0
         self._identify_until = 0.0
-        self.sel.add(TYPE_SEL, SENSOR_SEL, LOG_CLEARED)
+        self.sel.add(Kind.EVENT_LOG, SENSOR_SEL, LOG_CLEARED)
 
     @property
     def down(self) -> bool:
@@ -103,6 +115,7 @@ class Bmc:
         """Restart: sessions end without a word and nothing is answered for `reset_s`."""
         self.resets += 1
         self._down_until = self._now() + self.spec.reset_s
+        self.watchdog.stop()
         self.sol.reset(keep=self.spec.ring_survives_reset)
         self.sessions.clear()
         if self.faults.active(Fault.CLOCK_1970):
@@ -110,9 +123,10 @@ class Bmc:
 
     def clear_sel(self) -> None:
         self.sel.clear()
-        self.sel.add(TYPE_SEL, SENSOR_SEL, LOG_CLEARED)
+        self.sel.add(Kind.EVENT_LOG, SENSOR_SEL, LOG_CLEARED)
 
     async def close(self) -> None:
+        self.watchdog.stop()
         await self.power.close()
         self.sol.reset(keep=True)
 

@@ -8,7 +8,7 @@ import socket
 from typing import cast
 
 from lab.bmc.bmc import Bmc
-from lab.bmc.commands import app, chassis, event_log, payload
+from lab.bmc.commands import app, channel, chassis, event_log, inventory, payload, sensor
 from lab.bmc.commands.table import CommandTable, Request
 from lab.bmc.faults import Fault
 from lab.bmc.ipmi import packet
@@ -16,7 +16,17 @@ from lab.bmc.ipmi.message import BMC_ADDRESS, Completion, Message, NetFn, parse_
 from lab.bmc.ipmi.session import Address, Session
 
 RECEIVE_BUFFER = 1 << 18
-TABLE = CommandTable((*app.COMMANDS, *chassis.COMMANDS, *payload.COMMANDS, *event_log.COMMANDS))
+TABLE = CommandTable(
+    (
+        *app.COMMANDS,
+        *channel.COMMANDS,
+        *chassis.COMMANDS,
+        *event_log.COMMANDS,
+        *inventory.COMMANDS,
+        *payload.COMMANDS,
+        *sensor.COMMANDS,
+    )
+)
 _COLD_RESET, _WARM_RESET, _CLOSE_SESSION = 0x02, 0x03, 0x3C
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from lab.bmc.spec import Privilege
 SUITE_CHUNK = 16
 NO_SUCH_SESSION = 0x87
 LEVEL_NOT_AVAILABLE, LEVEL_TOO_HIGH = 0x80, 0x81
-_PROVIDES_SDRS = 0x80
+DEVICE_REVISION = 0x01
 _IPMI_VERSION = 0x02
 _SUPPORTS = 0x8F  # chassis, FRU, SEL, SDR repository, sensors
 _RMCPP = 0x10
@@ -23,7 +23,7 @@ def _device_id(request: Request) -> bytes:
     hardware = request.bmc.spec.hardware
     major, minor = hardware.firmware
     minor_bcd = minor // 10 << 4 | minor % 10
-    head = bytes((0x20, _PROVIDES_SDRS | 1, major & 0x7F, minor_bcd, _IPMI_VERSION, _SUPPORTS))
+    head = bytes((0x20, DEVICE_REVISION, major & 0x7F, minor_bcd, _IPMI_VERSION, _SUPPORTS))
     return head + struct.pack("<I", hardware.manufacturer_id)[:3] + struct.pack("<HI", hardware.product_id, 0)
 
 
@@ -38,7 +38,7 @@ def _self_test(request: Request) -> bytes:  # noqa: ARG001  # the emulator is al
 
 
 def _guid(request: Request) -> bytes:
-    return request.bmc.guid.bytes_le
+    return request.bmc.guid_bytes
 
 
 def _auth_capabilities(request: Request) -> bytes:

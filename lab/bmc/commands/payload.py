@@ -27,6 +27,8 @@ def _require_sol(request: Request) -> None:
 def _activate(request: Request) -> bytes:
     _require_sol(request)
     session = request.in_session()
+    if session.privilege < request.bmc.sol.settings.privilege:
+        raise Refusal(Completion.INSUFFICIENT_PRIVILEGE)
     encrypted = bool(request.data[2] & _WITH_ENCRYPTION)
     if encrypted and not session.suite.confidentiality:
         raise Refusal(CANNOT_WITH_ENCRYPTION)
@@ -105,7 +107,7 @@ def _get_sol(request: Request) -> bytes:
     values = {
         0: b"\x00",
         1: bytes((settings.enabled,)),
-        2: bytes((0xC0 | Privilege.OPERATOR,)),
+        2: bytes((0xC0 | settings.privilege,)),
         3: bytes((settings.accumulate_5ms, settings.threshold)),
         4: bytes((settings.retries, settings.retry_10ms)),
         5: b"\x0a",  # 115.2 kbit/s

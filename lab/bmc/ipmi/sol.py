@@ -9,6 +9,7 @@ from lab.bmc.faults import Fault, Faults
 from lab.bmc.ipmi.message import Refusal
 from lab.bmc.ipmi.packet import Payload
 from lab.bmc.ipmi.session import Session
+from lab.bmc.spec import Privilege
 from lab.chassis import Chassis, Interruptible
 
 MAX_DATA = 200  # characters in one packet
@@ -26,6 +27,7 @@ class SolSettings:
     """SOL configuration parameters, in the units of the wire."""
 
     enabled: bool = True
+    privilege: Privilege = Privilege.OPERATOR
     accumulate_5ms: int = 4
     threshold: int = 96
     retries: int = 7
