@@ -25,7 +25,13 @@ def _lab(*words: str) -> None:
     _run(sys.executable, "-m", "lab", *[word for word in words if word])
 
 
-@command({"racks": "which racks: lab, lab-real", "nodes": "how many nodes in rack lab", "light": "how many light nodes"})
+@command(
+    {
+        "racks": "which racks: lab, lab-real",
+        "nodes": "how many nodes in rack lab",
+        "light": "how many light nodes",
+    }
+)
 def up(racks: str = "", nodes: str = "", light: str = "") -> None:
     """Start the emulated lab."""
     options = {"--racks": racks, "--nodes": nodes, "--light": light}
@@ -44,11 +50,22 @@ def status(output: str = "table") -> None:
     _lab("status", "--output", output)
 
 
-@command({"nodes": "node set of the lab", "fault": "name of the fault", "value": "its value, where it has one", "clear": "take faults away"})
+@command(
+    {
+        "nodes": "node set of the lab",
+        "fault": "name of the fault",
+        "value": "its value, where it has one",
+        "clear": "take faults away",
+    }
+)
 def fault(nodes: str = "", fault: str = "", value: str = "", clear: bool = False) -> None:
     """Inject a named fault into the emulated lab, or take it away."""
     options = {"--nodes": nodes, "--fault": fault, "--value": value}
-    _lab("fault", *[word for name, given in options.items() if given for word in (name, given)], "--clear" if clear else "")
+    _lab(
+        "fault",
+        *[word for name, given in options.items() if given for word in (name, given)],
+        "--clear" if clear else "",
+    )
 
 
 @command({"fast": "leave out what needs the lab", "only": "a path or pytest expression to run"})

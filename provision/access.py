@@ -74,7 +74,9 @@ class Access:
         """Return how to reach `node` by SSH; the address is the site file's, else what MAAS gave."""
         address = node.address or self.store.node(node.name).address
         if not address:
-            raise BadRequest("address", f"{node.name} has no address yet", f"invoke bringup --nodes {node.name}")
+            raise BadRequest(
+                "address", f"{node.name} has no address yet", f"invoke bringup --nodes {node.name}"
+            )
         folder = self.settings.state / "known_hosts"
         folder.mkdir(parents=True, exist_ok=True)
         return SshTarget(

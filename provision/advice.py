@@ -40,12 +40,21 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     # what the operator asked
     (provision.BadRequest, Advice(EXIT_BAD_REQUEST, "bad-request", "{hint}")),
     (provision.UnknownRun, Advice(EXIT_BAD_REQUEST, "unknown-run", "invoke runs")),
-    (inventory.SiteFileError, Advice(EXIT_BAD_REQUEST, "site-file", "correct the file, then: invoke inventory.check")),
-    (inventory.NodeSetSyntax, Advice(EXIT_BAD_REQUEST, "node-set", "invoke nodes; node sets look like 'r1-n[01-04]' or '@r1'")),
+    (
+        inventory.SiteFileError,
+        Advice(EXIT_BAD_REQUEST, "site-file", "correct the file, then: invoke inventory.check"),
+    ),
+    (
+        inventory.NodeSetSyntax,
+        Advice(EXIT_BAD_REQUEST, "node-set", "invoke nodes; node sets look like 'r1-n[01-04]' or '@r1'"),
+    ),
     (inventory.UnknownNode, Advice(EXIT_BAD_REQUEST, "unknown-node", "invoke nodes")),
     (inventory.UnknownGroup, Advice(EXIT_BAD_REQUEST, "unknown-node", "invoke nodes")),
     (inventory.UnknownRack, Advice(EXIT_BAD_REQUEST, "unknown-node", "invoke status")),
-    (inventory.EmptySelection, Advice(EXIT_BAD_REQUEST, "empty-selection", "name nodes with --nodes, --rack or --pool")),
+    (
+        inventory.EmptySelection,
+        Advice(EXIT_BAD_REQUEST, "empty-selection", "name nodes with --nodes, --rack or --pool"),
+    ),
     (inventory.SecretMissing, Advice(EXIT_BAD_REQUEST, "secret-missing", "docs/runbooks/secret-missing.md")),
     (inventory.UnknownRun, Advice(EXIT_BAD_REQUEST, "unknown-run", "invoke runs")),
     # what was refused
@@ -58,20 +67,47 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     # what does not answer
     (provision.RunnerStartFailed, Advice(EXIT_NOT_ANSWERING, "runner-start", "read {log}")),
     (provision.PrepareFailed, Advice(EXIT_NOT_ANSWERING, "prepare-failed", "run it by hand: {command}")),
-    (provision.StateUnusable, Advice(EXIT_NOT_ANSWERING, "state-unusable", "make room or mount it, then run this again")),
-    (inventory.StoreBusy, Advice(EXIT_NOT_ANSWERING, "store-busy", "run it again; invoke doctor says who holds it")),
-    (inventory.StoreFull, Advice(EXIT_NOT_ANSWERING, "state-unusable", "make room on the disk, then run this again")),
+    (
+        provision.StateUnusable,
+        Advice(EXIT_NOT_ANSWERING, "state-unusable", "make room or mount it, then run this again"),
+    ),
+    (
+        inventory.StoreBusy,
+        Advice(EXIT_NOT_ANSWERING, "store-busy", "run it again; invoke doctor says who holds it"),
+    ),
+    (
+        inventory.StoreFull,
+        Advice(EXIT_NOT_ANSWERING, "state-unusable", "make room on the disk, then run this again"),
+    ),
     (inventory.StoreBroken, Advice(EXIT_NOT_ANSWERING, "store-broken", "docs/runbooks/store-broken.md")),
-    (inventory.StoreUnreachable, Advice(EXIT_NOT_ANSWERING, "store-unreachable", "check the database server")),
+    (
+        inventory.StoreUnreachable,
+        Advice(EXIT_NOT_ANSWERING, "store-unreachable", "check the database server"),
+    ),
     (provision.SshFailed, Advice(EXIT_NOT_ANSWERING, "ssh-dead", _CONSOLE)),
-    (maas.MaasUnreachable, Advice(EXIT_NOT_ANSWERING, "maas-unreachable", "check that MAAS runs, then run this again")),
+    (
+        maas.MaasUnreachable,
+        Advice(EXIT_NOT_ANSWERING, "maas-unreachable", "check that MAAS runs, then run this again"),
+    ),
     (maas.MaasUncertain, Advice(EXIT_NOT_ANSWERING, "maas-uncertain", _SHOW)),
-    (maas.MaasBadAnswer, Advice(EXIT_NOT_ANSWERING, "maas-unreachable", "check the url in site.yaml and what answers there")),
-    (maas.MaasUnavailable, Advice(EXIT_NOT_ANSWERING, "maas-unreachable", "MAAS is overloaded: wait, then run this again")),
+    (
+        maas.MaasBadAnswer,
+        Advice(EXIT_NOT_ANSWERING, "maas-unreachable", "check the url in site.yaml and what answers there"),
+    ),
+    (
+        maas.MaasUnavailable,
+        Advice(EXIT_NOT_ANSWERING, "maas-unreachable", "MAAS is overloaded: wait, then run this again"),
+    ),
     (maas.MaasNoRack, Advice(EXIT_NOT_ANSWERING, "maas-no-rack", "check the rack controller in MAAS")),
-    (maas.MaasAuthRejected, Advice(EXIT_NOT_ANSWERING, "maas-key", "check the MAAS key that site.yaml names")),
+    (
+        maas.MaasAuthRejected,
+        Advice(EXIT_NOT_ANSWERING, "maas-key", "check the MAAS key that site.yaml names"),
+    ),
     (maas.MaasBadKey, Advice(EXIT_BAD_REQUEST, "maas-key", "check the MAAS key that site.yaml names")),
-    (maas.MaasClockSkew, Advice(EXIT_NOT_ANSWERING, "maas-clock", "set this host's clock, then run this again")),
+    (
+        maas.MaasClockSkew,
+        Advice(EXIT_NOT_ANSWERING, "maas-clock", "set this host's clock, then run this again"),
+    ),
     (maas.MaasForbidden, Advice(EXIT_REFUSED, "maas-key", "use a key of a MAAS administrator")),
     (maas.MaasLocked, Advice(EXIT_REFUSED, "locked", "docs/runbooks/locked.md")),
     (maas.MaasRejected, Advice(EXIT_NODES_FAILED, "maas-rejected", _SHOW)),
@@ -93,6 +129,7 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
 # A failure's code decides the next command where the error class does not.
 _BY_CODE = {
     "commissioned-failed": _CONSOLE,
+    "configured-timeout": _SHOW,
     "commissioned-timeout": _CONSOLE,
     "deployed-failed": _CONSOLE,
     "deployed-timeout": _CONSOLE,
@@ -102,6 +139,7 @@ _BY_CODE = {
     "identity": "docs/runbooks/identity.md",
     "locked": "docs/runbooks/locked.md",
     "maas-mismatch": "docs/runbooks/maas-mismatch.md",
+    "max-fail": "invoke show --nodes {node}",
     "maas-state": "docs/runbooks/maas-state.md",
     "not-ours": "invoke reimage --nodes {node} --reason '...'",
     "other-image": "invoke reimage --nodes {node} --reason '...'",

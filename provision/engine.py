@@ -21,7 +21,7 @@ from dbos import DBOS, DBOSClient, DBOSConfig, SetEnqueueOptions, SetWorkflowID
 from inventory.records import RunState
 from provision import flow
 from provision.access import Access
-from provision.ansible import Plays
+from provision.ansible import PlayPool
 from provision.flow import Cap
 from provision.stages.job import Options
 
@@ -39,7 +39,7 @@ class _Hands:
     """What workflows of this process work with; set by `start`."""
 
     access: Access | None = None
-    plays: Plays | None = None
+    plays: PlayPool | None = None
 
 
 _hands = _Hands()
@@ -53,7 +53,8 @@ def _access() -> Access:
 
 @DBOS.step(name="stage", preemptible=True)
 async def _stage(name: str, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
-    assert _hands.plays is not None
+    if _hands.plays is None:
+        raise RuntimeError("the engine has not been started in this process")
     result = await flow.run_step(_access(), _hands.plays, name, node, run, Options(**options))
     return dataclasses.asdict(result)
 
@@ -112,7 +113,7 @@ async def _run(run: str, nodes: list[str], options: dict[str, Any]) -> dict[str,
 # --- the runner's half -----------------------------------------------------------------------
 
 
-def start(access: Access, plays: Plays, *, executor: str = "runner", ansible_slots: int = 4) -> None:
+def start(access: Access, plays: PlayPool, *, executor: str = "runner", ansible_slots: int = 4) -> None:
     """Launch the executor in this process, on the running event loop; unfinished runs go on.
 
     Call it once, and only with the runner lock held.

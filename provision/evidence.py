@@ -23,7 +23,11 @@ async def save_bmc(target: BmcTarget, folder: Path) -> Path:
             found["identity"] = asdict(await bmc.identity())
             found["power"] = str(await bmc.power_state())
             found["sel"] = [
-                {**asdict(entry), "time": entry.time.isoformat() if entry.time else None, "raw": entry.raw.hex()}
+                {
+                    **asdict(entry),
+                    "time": entry.time.isoformat() if entry.time else None,
+                    "raw": entry.raw.hex(),
+                }
                 for entry in await bmc.sel()
             ]
             found["sensors"] = [asdict(reading) for reading in await bmc.sensors()]

@@ -14,7 +14,7 @@ from inventory.model import Node, Pool, Stage
 from inventory.records import AUTOMATION
 from provision import advice, evidence, pool
 from provision.access import Access
-from provision.ansible import Plays
+from provision.ansible import PlayPool
 from provision.errors import NodeFailed, ProvisionError
 from provision.maas.errors import MaasError
 from provision.stages import (
@@ -91,7 +91,7 @@ class StepResult:
     code: str = ""
 
 
-def _works(plays: Plays) -> Mapping[str, Callable[[NodeJob], Awaitable[Reached]]]:
+def _works(plays: PlayPool) -> Mapping[str, Callable[[NodeJob], Awaitable[Reached]]]:
     return {
         Stage.REACHABLE: reachable.reach,
         Stage.ENLISTED: enlisted.reach,
@@ -104,7 +104,9 @@ def _works(plays: Plays) -> Mapping[str, Callable[[NodeJob], Awaitable[Reached]]
     }
 
 
-async def run_step(access: Access, plays: Plays, name: str, node: str, run: str, options: Options) -> StepResult:
+async def run_step(
+    access: Access, plays: PlayPool, name: str, node: str, run: str, options: Options
+) -> StepResult:
     """Take one node through one step, record how it went, and return it. Raises only our own bugs."""
     job = _job(access, node, run, options)
     stage = _stage_of(name)

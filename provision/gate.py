@@ -5,9 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
-import health.collector
 from health import catalogue, evidence, verdict
 from health.check import Level
 from health.errors import EvidenceBroken
@@ -16,7 +14,9 @@ from inventory.model import Profile
 from provision import ssh
 from provision.errors import SshFailed
 
-_COLLECTOR = Path(health.collector.__file__)
+
+_SSH_S = 30.0  # a node under load may take this long to let us in
+_MOST = 256 << 20  # bytes of evidence; the collector itself stays far below
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +30,34 @@ class GateResult:
     collected_at: datetime
 
 
-async def judge_node(target: ssh.SshTarget, profile: Profile, level: Level, *, become: bool = True) -> GateResult:
+async def judge_node(
+    target: ssh.SshTarget, profile: Profile, level: Level, *, become: bool = True
+) -> GateResult:
     """Collect evidence on the node and judge it. Never raises for a node's fault: that is `unknown`."""
     nonce = secrets.token_hex(16)
     plan = catalogue.plan(profile, level)
-    command = ["python3", "-", plan.encode(nonce)]
+    command = ["python3", "-"]
     if become:
         command = ["sudo", "-n", *command]
     sent = datetime.now(UTC)
     try:
         result = await ssh.run(
-            target, command, stdin=_COLLECTOR.read_bytes(), timeout_s=plan.deadline_s + 30.0, limit=256 << 20
+            target, command, stdin=plan.script(nonce), timeout_s=plan.deadline_s + _SSH_S, limit=_MOST
         )
     except SshFailed as error:
         return _nothing(profile, level, f"no evidence: {error.reason}", b"", sent)
     if result.status != 0:
         said = result.stderr.decode("utf-8", "replace").strip().splitlines()
-        reason = f"no evidence: the collector ended with {result.status}: {said[-1] if said else 'no message'}"
+        reason = (
+            f"no evidence: the collector ended with {result.status}: {said[-1] if said else 'no message'}"
+        )
         return _nothing(profile, level, reason, result.stdout, sent)
     try:
         found = evidence.parse(result.stdout, nonce=nonce)
     except EvidenceBroken as error:
         return _nothing(profile, level, f"no evidence: {error}", result.stdout, sent)
     judged = verdict.verdict(found, profile, level, collected_at=sent.timestamp())
-    return GateResult(judged, result.stdout, found.boot_id, "", sent)
+    return GateResult(judged, result.stdout, found.ended.boot_id, "", sent)
 
 
 def _nothing(profile: Profile, level: Level, problem: str, raw: bytes, sent: datetime) -> GateResult:

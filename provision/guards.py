@@ -50,7 +50,9 @@ class Asking:
 def check_override(asking: Asking) -> None:
     """Raise BadRequest for an override that does not exist, or comes without a reason."""
     if asking.override and asking.override not in OVERRIDABLE:
-        raise BadRequest("--override", f"{asking.override} cannot be overridden", f"one of {', '.join(OVERRIDABLE)}")
+        raise BadRequest(
+            "--override", f"{asking.override} cannot be overridden", f"one of {', '.join(OVERRIDABLE)}"
+        )
     if asking.override and not asking.reason.strip():
         raise BadRequest("--override", "it needs a reason", "add --reason '...'")
 

@@ -18,15 +18,12 @@ async def mirror(access: Access, nodes: Sequence[str]) -> list[str]:
     states = {name: access.store.node(name) for name in nodes}
     try:
         async with access.maas() as maas:
-            known = {pool.name for pool in await maas.pools()}
-            for name, state in states.items():
+            for state in states.values():
                 if not state.system_id:
                     continue
                 wanted = str(state.pool) if state.pool else "default"
-                if wanted not in known:
-                    await maas.create_pool(wanted, description=f"muster: {wanted}")
-                    known.add(wanted)
-                await maas.update_machine(state.system_id, pool=wanted)
+                await maas.ensure_pool(wanted, f"muster: {wanted}")
+                await maas.update(state.system_id, pool=wanted)
     except MaasError as error:
         problems.append(f"MAAS does not show the pool of {', '.join(nodes)} yet: {error}")
     return problems

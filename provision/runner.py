@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -94,11 +94,11 @@ def _last_line(log: Path) -> str:
 async def _serve(settings: Settings) -> None:
     from provision import engine
     from provision.access import Access
-    from provision.ansible import Plays
+    from provision.ansible import PlayPool
 
     access = Access.open(settings)
     slots = max(2, (os.cpu_count() or 2) * 3 // 2 + 1)
-    engine.start(access, Plays(slots), ansible_slots=slots)
+    engine.start(access, PlayPool(slots), ansible_slots=slots)
     client = engine.Client(settings.engine_database)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -111,19 +111,22 @@ async def _serve(settings: Settings) -> None:
     await asyncio.wait({stopped, idle}, return_when=asyncio.FIRST_COMPLETED)
 
 
+def _event_loop() -> Callable[[Coroutine[object, object, None]], None]:
+    """Return what runs a coroutine: uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
+
+
 def main() -> int:
     """Run until idle or told to stop. Exit status 0, or 3 when another runner is at work."""
     settings = Settings.from_environment()
     settings.ensure_state()
     try:
         with lock(settings.state):
-            try:
-                import uvloop
-
-                run = uvloop.run
-            except ImportError:
-                run = asyncio.run
-            run(_serve(settings))
+            _event_loop()(_serve(settings))
             sys.stderr.flush()
             # Threads of the engine may still wait for work; nothing is left for them.
             os._exit(0)

@@ -30,7 +30,9 @@ def submit(access: Access, plan: Plan, consent: Consent) -> str:
     with closing(engine.Client(access.settings.engine_database)) as client:
         _refuse_busy(access, client, plan.names)
         run = _new_id(access, plan.kind)
-        options = dataclasses.replace(plan.options, who=consent.who, reason=consent.reason, poll_s=poll(len(plan.nodes)))
+        options = dataclasses.replace(
+            plan.options, who=consent.who, reason=consent.reason, poll_s=poll(len(plan.nodes))
+        )
         access.store.start_run(
             run, kind=plan.kind, nodes=plan.names, who=consent.who, reason=consent.reason,
             options=dataclasses.asdict(options),
@@ -55,8 +57,12 @@ def resume(access: Access, run: str, who: str) -> tuple[str, ...]:
         if again:
             _refuse_busy(access, client, again)
             old = Options(**record.options)  # type: ignore[arg-type]
-            options = dataclasses.replace(old, attempt=_next_attempt(access, run), who=who, poll_s=poll(len(again)))
-            access.store.start_run(run, kind=record.kind, nodes=again, who=who, options=dataclasses.asdict(options))
+            options = dataclasses.replace(
+                old, attempt=_next_attempt(access, run), who=who, poll_s=poll(len(again))
+            )
+            access.store.start_run(
+                run, kind=record.kind, nodes=again, who=who, options=dataclasses.asdict(options)
+            )
             client.submit(run, again, options)
             runner.ensure(access.settings)
     return again
@@ -67,7 +73,9 @@ def cancel(access: Access, run: str, who: str, reason: str) -> int:
     known(access, run)
     with closing(engine.Client(access.settings.engine_database)) as client:
         count = client.cancel(run)
-    access.store.event(None, "cancel", run=run, actor=who, message=f"cancelled: {reason or 'no reason given'}")
+    access.store.event(
+        None, "cancel", run=run, actor=who, message=f"cancelled: {reason or 'no reason given'}"
+    )
     access.store.end_run(run, RunState.CANCELLED)
     return count
 
@@ -112,7 +120,11 @@ def arrived(access: Access, run: str, node: str) -> bool:
         return False
     if until == "pool":
         state = access.store.node(node)
-        return progress.reached == "verified" and state.pool is not None and str(state.pool) in ("reliable", "spare")
+        return (
+            progress.reached == "verified"
+            and state.pool is not None
+            and str(state.pool) in ("reliable", "spare")
+        )
     return progress.reached == until
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import BadRequest, StateUnusable
@@ -23,7 +23,7 @@ class Settings:
     database: str
     engine_database: str
     who: str
-    pace: Pace = Pace()
+    pace: Pace = field(default_factory=Pace)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:

@@ -49,7 +49,12 @@ class SshResult:
 
 
 async def run(
-    target: SshTarget, command: list[str], *, stdin: bytes = b"", timeout_s: float = 60.0, limit: int = 64 << 20
+    target: SshTarget,
+    command: list[str],
+    *,
+    stdin: bytes = b"",
+    timeout_s: float = 60.0,
+    limit: int = 64 << 20,
 ) -> SshResult:
     """Run `command` on the node. Raises SshFailed when ssh itself fails, or after `timeout_s`.
 

@@ -29,7 +29,7 @@ _SWALLOWED = {
 }
 
 
-class Ended(Exception):  # noqa: N818  it carries an exit status, which is not always an error
+class Ended(Exception):
     """A command that has printed its answer and ends with `status`."""
 
     def __init__(self, status: int) -> None:
@@ -82,9 +82,7 @@ def _refuse_swallowed(context: Context) -> None:
 def _run(body: Body, given: dict[str, Any]) -> None:
     """Run a command's body; everything that it can end with becomes an exit status here."""
     try:
-        for name, value in given.items():
-            if value is True and _takes_text(body, name):
-                raise BadRequest(f"--{name.replace('_', '-')}", "it needs a value", "see --help of this command")
+        _refuse_bare(body, given)
         body(**given)
         sys.stdout.flush()
     except Ended as end:
@@ -99,17 +97,32 @@ def _run(body: Body, given: dict[str, Any]) -> None:
     except Exception as error:  # noqa: BLE001  the one place that catches all: no traceback reaches an operator
         known = advice.advice_for(error)
         if known is None:
-            fail("muster", f"a bug of ours: {type(error).__name__}", str(error), advice.EXIT_BUG, _report_bug(error))
+            fail(
+                "muster",
+                f"a bug of ours: {type(error).__name__}",
+                str(error),
+                advice.EXIT_BUG,
+                _report_bug(error),
+            )
         where, _, what = str(error).partition(": ")
         why = advice.causes(error) or getattr(error, "detail", "") or getattr(error, "why", "") or known.code
         fail(where if what else "muster", what or where, why, known.exit, advice.next_after(error))
+
+
+def _refuse_bare(body: Body, given: Mapping[str, Any]) -> None:
+    for name, value in given.items():
+        if value is True and _takes_text(body, name):
+            option = f"--{name.replace('_', '-')}"
+            raise BadRequest(option, "it needs a value", "see --help of this command")
 
 
 def _takes_text(body: Body, name: str) -> bool:
     return isinstance(inspect.signature(body).parameters[name].default, str)
 
 
-def fail(where: str, what: str, why: str, status: int, next_step: str = "see --help of this command") -> NoReturn:
+def fail(
+    where: str, what: str, why: str, status: int, next_step: str = "see --help of this command"
+) -> NoReturn:
     """Print an error in its three lines and end with `status`."""
     lines = (f"error: {where}: {_line(what)}", f"  why: {_line(why)}", f"  next: {_line(next_step)}")
     sys.stderr.write("\n".join(lines) + "\n")

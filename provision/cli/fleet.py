@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from bmc import fleet
 from bmc.capability import Bmc, BmcTarget
@@ -19,7 +19,9 @@ from provision.cli.command import Ended
 T = TypeVar("T")
 
 
-def ask(access: Access, nodes: Sequence[Node], question: Callable[[Bmc], Awaitable[T]]) -> dict[str, T | Exception]:
+def ask(
+    access: Access, nodes: Sequence[Node], question: Callable[[Bmc], Awaitable[T]]
+) -> dict[str, T | Exception]:
     """Log in to every node's BMC, ask, log out. A BMC that fails gives its error in place of an answer."""
 
     async def one(target: BmcTarget) -> T:
@@ -29,11 +31,16 @@ def ask(access: Access, nodes: Sequence[Node], question: Callable[[Bmc], Awaitab
     return run(access, nodes, one)
 
 
-def run(access: Access, nodes: Sequence[Node], action: Callable[[BmcTarget], Awaitable[T]]) -> dict[str, T | Exception]:
+def run(
+    access: Access, nodes: Sequence[Node], action: Callable[[BmcTarget], Awaitable[T]]
+) -> dict[str, T | Exception]:
     """Do something with every node's BMC, capped per subnet."""
     targets = [access.bmc(node) for node in nodes]
     results = asyncio.run(fleet.each(targets, action))
-    return {name: result.error if result.error is not None else result.value for name, result in results.items()}
+    answers: dict[str, T | Exception] = {}
+    for name, result in results.items():
+        answers[name] = result.error if result.error is not None else cast("T", result.value)
+    return answers
 
 
 def folded(answers: Mapping[str, str]) -> str:

@@ -23,8 +23,24 @@ from provision.planning import LeftOut
 
 _LOOK_S = 0.25
 _BAR = 30
-_SHOWN = ("stage.begun", "stage.reached", "stage.failed", "note", "pool", "verdict", "interrupted", "override")
-STAGES = (Stage.REACHABLE, Stage.ENLISTED, Stage.COMMISSIONED, Stage.DEPLOYED, Stage.CONFIGURED, Stage.VERIFIED)
+_SHOWN = (
+    "stage.begun",
+    "stage.reached",
+    "stage.failed",
+    "note",
+    "pool",
+    "verdict",
+    "interrupted",
+    "override",
+)
+STAGES = (
+    Stage.REACHABLE,
+    Stage.ENLISTED,
+    Stage.COMMISSIONED,
+    Stage.DEPLOYED,
+    Stage.CONFIGURED,
+    Stage.VERIFIED,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +157,11 @@ def picture(record: Run, progress: dict[str, RunNode], last: str, now: datetime)
 
 
 def _past(node: RunNode, stage: Stage) -> bool:
-    return node.reached is not None and STAGES.index(stage) <= STAGES.index(node.reached) if node.reached in STAGES else False
+    return (
+        node.reached is not None and STAGES.index(stage) <= STAGES.index(node.reached)
+        if node.reached in STAGES
+        else False
+    )
 
 
 def summary(access: Access, run: str, left_out: Sequence[LeftOut] = (), already: Sequence[str] = ()) -> int:

@@ -34,7 +34,9 @@ def _prepare(access: Access) -> None:
     words = [sys.executable if word == "python" else word for word in access.site.prepare]
     environment = {**os.environ, "MUSTER_STATE": str(access.settings.state)}
     try:
-        done = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+        done = subprocess.run(
+            words, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False
+        )
     except OSError as error:
         raise PrepareFailed(access.site.name, " ".join(access.site.prepare), str(error)) from error
     if done.returncode != 0:

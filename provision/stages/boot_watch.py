@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from bmc.console.causes import Cause
 from bmc.console.record import Recorder
+
 from bmc.errors import BmcError
 from provision.errors import NodeFailed
 from provision.stages.job import NodeJob
@@ -44,15 +45,14 @@ async def watch_boot(job: NodeJob) -> AsyncIterator[BootWatch]:
     boot: MAAS's events remain. It is never taken from whoever holds it.
     """
     folder = job.access.settings.console_folder(job.node.name)
-    recorder: Recorder | None = Recorder(job.access.bmc(job.node), folder)
-    assert recorder is not None
+    recorder = Recorder(job.access.bmc(job.node), folder)
     try:
         await recorder.start()
     except BmcError as error:
         job.note(f"console not recorded: {error}")
-        recorder = None
+        yield BootWatch(None)
+        return
     try:
         yield BootWatch(recorder)
     finally:
-        if recorder is not None:
-            await recorder.stop()
+        await recorder.stop()

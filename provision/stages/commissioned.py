@@ -20,7 +20,12 @@ _BEYOND = frozenset(
     }
 )
 _STARTS = frozenset(
-    {MachineStatus.NEW, MachineStatus.FAILED_COMMISSIONING, MachineStatus.FAILED_TESTING, MachineStatus.COMMISSIONING}
+    {
+        MachineStatus.NEW,
+        MachineStatus.FAILED_COMMISSIONING,
+        MachineStatus.FAILED_TESTING,
+        MachineStatus.COMMISSIONING,
+    }
 )
 _FAILED = frozenset({MachineStatus.FAILED_COMMISSIONING, MachineStatus.FAILED_TESTING, MachineStatus.BROKEN})
 
@@ -41,7 +46,12 @@ async def reach(job: NodeJob) -> Reached:
                 # The BMC's login is the site's, so MAAS must not change it on the way.
                 await maas.commission(machine.system_id, skip_bmc_config=True)
             machine = await settle(
-                job, maas, stage="commissioned", wanted=frozenset({MachineStatus.READY}), failed=_FAILED, watch=watch
+                job,
+                maas,
+                stage="commissioned",
+                wanted=frozenset({MachineStatus.READY}),
+                failed=_FAILED,
+                watch=watch,
             )
     return Reached("MAAS status Ready")
 
@@ -49,4 +59,6 @@ async def reach(job: NodeJob) -> Reached:
 def refuse_locked(machine: Machine, stage: str) -> None:
     """A machine locked in MAAS is never touched. Raises NodeFailed."""
     if machine.locked:
-        raise NodeFailed(stage, "locked", f"MAAS machine {machine.system_id} is locked", why="somebody locked it there")
+        raise NodeFailed(
+            stage, "locked", f"MAAS machine {machine.system_id} is locked", why="somebody locked it there"
+        )

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provision.ansible import PlayEvent, PlayRequest, PlayResult, Plays
+from provision.ansible import PlayEvent, PlayOutcome, PlayPool, PlayRequest, PlayResult
 from provision.errors import NodeFailed
 from provision.stages.job import NodeJob, Reached
 
 PLAYBOOKS = Path(__file__).resolve().parent.parent.parent / "playbooks"
 
 
-async def reach(job: NodeJob, plays: Plays) -> Reached:
+async def reach(job: NodeJob, plays: PlayPool) -> Reached:
     """Run the profile's playbook. A second run changes nothing, so it is run whenever asked.
 
     Raises NodeFailed naming role, task and message.
     """
-    log = job.access.settings.run_folder(job.run, job.node.name) / "ansible.log"
-    with log.open("a", encoding="utf-8") as lines:
-
-        def record(event: PlayEvent) -> None:
-            print(event.line, file=lines)
-
-        result = await plays.run(request_for(job), on_event=record)
+    result = await plays.run_play(request_for(job), on_event=_ignore)
     if not result.ok:
         raise _failure(job, result)
     return Reached(f"{job.profile.playbook}: {result.changed} changed", already=result.changed == 0)
+
+
+def _ignore(_event: PlayEvent) -> None:
+    """The play's own log in the run's folder has every task; the run shows only how it ended."""
 
 
 def request_for(job: NodeJob, *, check: bool = False) -> PlayRequest:
@@ -39,8 +37,13 @@ def request_for(job: NodeJob, *, check: bool = False) -> PlayRequest:
         user=target.user,
         key_file=target.key_file,
         known_hosts=target.known_hosts,
+        artifacts=job.access.settings.run_folder(job.run, job.node.name),
         become=job.access.site.ssh.become,
-        extra_vars={"muster_node": job.node.name, "muster_rack": job.node.rack, "muster_profile": job.profile.name},
+        extra_vars={
+            "muster_node": job.node.name,
+            "muster_rack": job.node.rack,
+            "muster_profile": job.profile.name,
+        },
         timeout_s=job.deadline("configured"),
         check=check,
     )
@@ -49,5 +52,10 @@ def request_for(job: NodeJob, *, check: bool = False) -> PlayRequest:
 def _failure(job: NodeJob, result: PlayResult) -> NodeFailed:
     where = " / ".join(part for part in (result.failed_role, result.failed_task) if part)
     if result.unreachable:
-        return NodeFailed("configured", "play-unreachable", "the node stopped answering SSH", why=result.message)
+        return NodeFailed(
+            "configured", "play-unreachable", "the node stopped answering SSH", why=result.message
+        )
+    if result.outcome is PlayOutcome.TIMED_OUT:
+        reason = f"not finished within {job.deadline('configured'):.0f} s; it was at {where or 'its start'}"
+        return NodeFailed("configured", "configured-timeout", reason, why=result.message)
     return NodeFailed("configured", "play-failed", where or "the play failed", why=result.message)

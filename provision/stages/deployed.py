@@ -11,7 +11,7 @@ from inventory.records import Facts
 from provision import ssh
 from provision.errors import NodeFailed, SshFailed, StageTimeout
 from provision.maas.client import MaasClient
-from provision.maas.model import Machine, MachineStatus
+from provision.maas.model import Deployment, Machine, MachineStatus
 from provision.stages.boot_watch import BootWatch, watch_boot
 from provision.stages.commissioned import refuse_locked
 from provision.stages.job import NodeJob, Reached
@@ -37,7 +37,7 @@ async def reach(job: NodeJob) -> Reached:
             return await _standing(job, machine)
         async with watch_boot(job) as watch:
             if machine.status != MachineStatus.DEPLOYING:
-                await _start(job, maas, machine, watch)
+                await _start(job, maas, machine)
             machine = await settle(job, maas, stage="deployed", wanted=_DEPLOYED, failed=_FAILED, watch=watch)
             _remember(job, machine)
             boot_id = await _wait_for_ssh(job, watch)
@@ -69,25 +69,30 @@ def _started_here(job: NodeJob) -> bool:
     return bool(events)
 
 
-async def _start(job: NodeJob, maas: MaasClient, machine: Machine, watch: BootWatch) -> None:
+async def _start(job: NodeJob, maas: MaasClient, machine: Machine) -> None:
     """Bring the machine to Ready if a failed deployment is in the way, then deploy it."""
     if machine.status in (MachineStatus.FAILED_DEPLOYMENT, MachineStatus.FAILED_RELEASING):
         job.note(f"releasing from {machine.status_name} before the next try")
         await maas.release(machine.system_id, comment=f"muster {job.run}: before deploying again")
-        machine = await settle(job, maas, stage="deployed", wanted=_READY, failed=frozenset({MachineStatus.BROKEN}))
+        machine = await settle(
+            job, maas, stage="deployed", wanted=_READY, failed=frozenset({MachineStatus.BROKEN})
+        )
     elif machine.status in (MachineStatus.RELEASING, MachineStatus.DISK_ERASING):
         machine = await settle(job, maas, stage="deployed", wanted=_READY, failed=_FAILED)
     await _boot_from_network(job)
     # The journal knows before MAAS does: a run killed between the two recognises its own deployment.
-    job.access.store.event(job.node.name, "deploy-asked", run=job.run, actor=job.options.who, message=job.image)
+    job.access.store.event(
+        job.node.name, "deploy-asked", run=job.run, actor=job.options.who, message=job.image
+    )
     system, _, series = job.image.partition("/")
     if machine.status != MachineStatus.ALLOCATED:
-        machine = await maas.allocate(system_id=machine.system_id, comment=f"muster {job.run}")
+        machine = await maas.allocate(machine.system_id, comment=f"muster {job.run}")
     job.note(f"deploying {job.image}: wipes the disk")
     known_hosts = job.access.ssh(job.node).known_hosts if job.node.address else None
     if known_hosts is not None:
         known_hosts.unlink(missing_ok=True)  # a new deployment has a new host key
-    await maas.deploy(machine.system_id, osystem=system, distro_series=series, comment=f"muster {job.run}")
+    wanted = Deployment(osystem=system, distro_series=series, comment=f"muster {job.run}")
+    await maas.deploy(machine.system_id, wanted)
 
 
 async def _boot_from_network(job: NodeJob) -> None:

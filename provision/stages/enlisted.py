@@ -5,7 +5,7 @@ from __future__ import annotations
 from inventory.model import Node
 from provision.errors import NodeFailed
 from provision.maas.client import MaasClient
-from provision.maas.model import Machine
+from provision.maas.model import Machine, NewMachine
 from provision.stages.job import NodeJob, Reached
 
 
@@ -14,7 +14,9 @@ async def reach(job: NodeJob) -> Reached:
     async with job.access.maas() as maas:
         machine = await find_machine(maas, job)
         if machine is not None:
-            return Reached(f"MAAS machine {machine.system_id}", already=True, facts={"system_id": machine.system_id})
+            return Reached(
+                f"MAAS machine {machine.system_id}", already=True, facts={"system_id": machine.system_id}
+            )
         machine = await _create(maas, job)
     return Reached(f"MAAS machine {machine.system_id} created", facts={"system_id": machine.system_id})
 
@@ -35,7 +37,9 @@ async def find_machine(maas: MaasClient, job: NodeJob) -> Machine | None:
         if job.node.macs:
             macs = ", ".join(machine.macs) or "none"
             reason = f"MAAS has another machine of this name ({machine.system_id}, MAC {macs})"
-            raise NodeFailed("enlisted", "maas-mismatch", reason, why=f"the site files say MAC {job.node.macs[0]}")
+            raise NodeFailed(
+                "enlisted", "maas-mismatch", reason, why=f"the site files say MAC {job.node.macs[0]}"
+            )
         return machine
     return None
 
@@ -44,7 +48,9 @@ def _same(machine: Machine, node: Node) -> Machine:
     wanted = set(node.macs)
     if wanted and not wanted & set(machine.macs):
         reason = f"MAAS machine {machine.system_id} has MAC {', '.join(machine.macs)}"
-        raise NodeFailed("enlisted", "maas-mismatch", reason, why=f"the site files say {', '.join(node.macs)}")
+        raise NodeFailed(
+            "enlisted", "maas-mismatch", reason, why=f"the site files say {', '.join(node.macs)}"
+        )
     return machine
 
 
@@ -58,11 +64,5 @@ async def _create(maas: MaasClient, job: NodeJob) -> Machine:
         "power_driver": "LAN_2_0",
         "cipher_suite_id": "17",
     }
-    return await maas.create(
-        hostname=node.name,
-        architecture=node.architecture,
-        macs=list(node.macs),
-        power_type="ipmi",
-        power_parameters=parameters,
-        commission=False,
-    )
+    new = NewMachine(hostname=node.name, macs=node.macs, architecture=node.architecture, power=parameters)
+    return await maas.create(new, commission=False)

@@ -70,4 +70,4 @@ class Reached:
 
     detail: str
     already: bool = False
-    facts: Facts = field(default_factory=Facts)  # type: ignore[call-arg, arg-type]
+    facts: Facts = field(default_factory=Facts)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from provision.errors import NodeFailed, StageTimeout
 from provision.maas.client import MaasClient
 from provision.maas.errors import MaasError, MaasUnreachable
-from provision.maas.model import Machine, MachineStatus
+from provision.maas.model import Machine, MachineStatus, ResultKind
 from provision.maas.reasons import failure_reason
 from provision.stages.boot_watch import BootWatch
 from provision.stages.job import NodeJob
@@ -17,10 +17,12 @@ from provision.waiting import Seen, until
 async def machine_of(job: NodeJob, maas: MaasClient) -> Machine:
     """Return the node's machine as MAAS sees it now. Raises NodeFailed when MAAS lost it."""
     system_id = job.state.system_id
-    found = await maas.machines(ids=[system_id]) if system_id else []
+    found = await maas.machines(ids=[system_id]) if system_id else ()
     if not found:
         reason = f"MAAS no longer has machine {system_id or '(never enlisted)'}"
-        raise NodeFailed("enlisted", "maas-mismatch", reason, why="it was deleted there, or MAAS was restored")
+        raise NodeFailed(
+            "enlisted", "maas-mismatch", reason, why="it was deleted there, or MAAS was restored"
+        )
     return found[0]
 
 
@@ -60,9 +62,11 @@ async def settle(
         done = machine if machine.status in wanted else None
         return Seen(done, f"MAAS status {machine.status_name}")
 
-    names = " or ".join(sorted(status.label for status in wanted))
+    names = " or ".join(sorted(status.name.replace("_", " ").capitalize() for status in wanted))
     try:
-        return await until(look, waited_for=f"MAAS status {names}", deadline_s=job.deadline(stage), pace=job.pace)
+        return await until(
+            look, waited_for=f"MAAS status {names}", deadline_s=job.deadline(stage), pace=job.pace
+        )
     except StageTimeout as error:
         reason = f"no {names} within {error.seconds:.0f} s; {error.last}"
         failure = watch.explain(stage, f"{stage}-timeout", reason) if watch else None
@@ -71,7 +75,7 @@ async def settle(
 
 async def _failure(maas: MaasClient, machine: Machine, *, stage: str, watch: BootWatch | None) -> NodeFailed:
     """Turn MAAS's "Failed …" into a reason: from its events, its logs and the console."""
-    why = await _quietly(lambda: _reason(maas, machine), default="")
+    why = await _quietly(lambda: _reason(maas, machine, stage), default="")
     reason = f'MAAS "{machine.status_name}"'
     if why:
         reason += f": {why}"
@@ -79,9 +83,10 @@ async def _failure(maas: MaasClient, machine: Machine, *, stage: str, watch: Boo
     return watch.explain(stage, code, reason, why=why) if watch else NodeFailed(stage, code, reason, why=why)
 
 
-async def _reason(maas: MaasClient, machine: Machine) -> str:
+async def _reason(maas: MaasClient, machine: Machine, stage: str) -> str:
     events = await maas.events(machine.system_id)
-    results = await maas.results(machine.system_id)
+    kind = ResultKind.INSTALLATION if stage == "deployed" else ResultKind.COMMISSIONING
+    results = await maas.results(machine.system_id, kind, include_output=True)
     return failure_reason(events, results) or machine.status_message or ""
 
 

@@ -26,4 +26,6 @@ def check_identity(node: str, *, expected: str | None, found: str | None) -> Non
     if expected is None or expected == found:
         return
     reason = f"BMC serial {found or 'cannot be read'}, inventory says {expected}"
-    raise NodeFailed("reachable", "identity", reason, why=f"{node}: another machine answers at this BMC address")
+    raise NodeFailed(
+        "reachable", "identity", reason, why=f"{node}: another machine answers at this BMC address"
+    )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from health import catalogue, evidence, verdict
+from health import catalogue, verdict
+from health import evidence as evidence_files
 from health.check import Level
 from health.errors import EvidenceBroken
 from health.verdict import Answer, Verdict
@@ -36,21 +35,27 @@ def _require_reason(reason: str) -> None:
 
 
 @command({**_SELECT, **_REASON}, lists=("rack",))
-def quarantine(nodes: str = "", rack: Sequence[str] = (), pool: str = "", reason: str = "", yes: bool = False) -> None:
+def quarantine(
+    nodes: str = "", rack: Sequence[str] = (), pool: str = "", reason: str = "", yes: bool = False
+) -> None:
     """Take nodes out of use until a human releases them."""
     _require_reason(reason)
     _move(nodes, rack, pool, Pool.QUARANTINE, reason, yes)
 
 
 @command({**_SELECT, **_REASON}, lists=("rack",))
-def retire(nodes: str = "", rack: Sequence[str] = (), pool: str = "", reason: str = "", yes: bool = False) -> None:
+def retire(
+    nodes: str = "", rack: Sequence[str] = (), pool: str = "", reason: str = "", yes: bool = False
+) -> None:
     """Take nodes out for good; bring-up and re-image leave them alone."""
     _require_reason(reason)
     _move(nodes, rack, pool, Pool.RETIRED, reason, yes)
 
 
 @command({**_SELECT, **_REASON}, lists=("rack",))
-def release(nodes: str = "", rack: Sequence[str] = (), pool: str = "", reason: str = "", yes: bool = False) -> None:
+def release(
+    nodes: str = "", rack: Sequence[str] = (), pool: str = "", reason: str = "", yes: bool = False
+) -> None:
     """Lift a hold. The nodes are in no pool then, and join one only through the gate."""
     _require_reason(reason)
     _move(nodes, rack, pool, None, reason, yes)
@@ -161,26 +166,22 @@ async def _follow_up(access: Access, results: dict[str, GateResult]) -> None:
 def _verify_file(path: Path, profile: str, level: Level, output: str) -> None:
     access = open_site()
     if profile not in access.site.profiles:
-        raise BadRequest("--profile", f"{profile or 'none'} is no profile", f"one of {', '.join(access.site.profiles)}")
+        raise BadRequest(
+            "--profile", f"{profile or 'none'} is no profile", f"one of {', '.join(access.site.profiles)}"
+        )
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise BadRequest("--evidence", f"{path}: {error.strerror}", "name a file that verify or bringup saved") from error
+        raise BadRequest(
+            "--evidence", f"{path}: {error.strerror}", "name a file that verify or bringup saved"
+        ) from error
     known = access.site.profiles[profile]
     try:
-        found = evidence_of(raw)
-        judged = verdict.verdict(found, known, level, collected_at=found.wall_clock)
+        found = evidence_files.parse(raw, nonce=evidence_files.nonce_of(raw))
+        judged = verdict.verdict(found, known, level)
     except EvidenceBroken as error:
         judged = verdict.verdict(None, known, level, problem=str(error))
     _print_verdicts({path.name: judged}, output)
-
-
-def evidence_of(raw: bytes) -> evidence.Evidence:
-    """Read saved evidence: its own nonce is believed, since nobody waits for it. Raises EvidenceBroken."""
-    nonce = ""
-    with suppress(ValueError):
-        nonce = str(json.loads(raw).get("nonce", ""))
-    return evidence.parse(raw, nonce=nonce)
 
 
 def _print_verdicts(verdicts: dict[str, Verdict], output: str) -> None:

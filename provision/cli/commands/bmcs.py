@@ -18,7 +18,9 @@ _SELECT = {"nodes": NODES, "rack": RACK, "pool": POOL}
 
 
 @command({**_SELECT, "raw": "show the 16 bytes of each record too", "output": OUTPUT}, lists=("rack",))
-def sel(nodes: str = "", rack: Sequence[str] = (), pool: str = "", raw: bool = False, output: str = "table") -> None:
+def sel(
+    nodes: str = "", rack: Sequence[str] = (), pool: str = "", raw: bool = False, output: str = "table"
+) -> None:
     """Read the event logs (SEL), oldest first."""
     access = open_site(prepare=True)
 
@@ -93,17 +95,29 @@ def fru(nodes: str = "", rack: Sequence[str] = (), pool: str = "", output: str =
 
 
 @command(
-    {**_SELECT, "on": "light it until told otherwise", "off": "switch it off", "seconds": "light it this long (default 60)"},
+    {
+        **_SELECT,
+        "on": "light it until told otherwise",
+        "off": "switch it off",
+        "seconds": "light it this long (default 60)",
+    },
     lists=("rack",),
 )
 def identify(
-    nodes: str = "", rack: Sequence[str] = (), pool: str = "", on: bool = False, off: bool = False, seconds: str = "60"
+    nodes: str = "",
+    rack: Sequence[str] = (),
+    pool: str = "",
+    on: bool = False,
+    off: bool = False,
+    seconds: str = "60",
 ) -> None:
     """Light the identify LED, so that the node can be found in the room."""
     if on and off:
         raise BadRequest("--on", "--on and --off together make no sense", "give one of them")
     if not seconds.isdigit() or not 0 < int(seconds) <= 255:
-        raise BadRequest("--seconds", f"{seconds} is not between 1 and 255", "use --on to light it until told otherwise")
+        raise BadRequest(
+            "--seconds", f"{seconds} is not between 1 and 255", "use --on to light it until told otherwise"
+        )
     access = open_site(prepare=True)
     length = 0 if on else int(seconds)
 
@@ -117,7 +131,9 @@ def identify(
 
 
 @command({**_SELECT, "reason": "why, for the record", "yes": "do not ask"}, lists=("rack",))
-def reset(nodes: str = "", rack: Sequence[str] = (), pool: str = "", reason: str = "", yes: bool = False) -> None:
+def reset(
+    nodes: str = "", rack: Sequence[str] = (), pool: str = "", reason: str = "", yes: bool = False
+) -> None:
     """Cold-reset BMCs. The nodes keep running; their consoles and sessions break off."""
     access = open_site(prepare=True)
     chosen = select(access, nodes, rack, pool)
@@ -130,6 +146,8 @@ def reset(nodes: str = "", rack: Sequence[str] = (), pool: str = "", reason: str
 
     results = fleet.ask(access, chosen, cold)
     for name in consent.nodes:
-        access.store.event(name, "bmc-reset", actor=consent.who, message=f"BMC reset: {reason or 'no reason given'}")
+        access.store.event(
+            name, "bmc-reset", actor=consent.who, message=f"BMC reset: {reason or 'no reason given'}"
+        )
     sys.stdout.write(fleet.folded({n: r for n, r in results.items() if isinstance(r, str)}) + "\n")
     fleet.failures(results)

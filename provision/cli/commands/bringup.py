@@ -103,7 +103,9 @@ def reimage(
     plan = plan_reimage(access, chosen, options)
     asked = asking(yes=yes, override=override, reason=reason)
     asyncio.run(guards.guard(access, plan.nodes, action="reimage", asking=asked))
-    _start(access, plan, watching, dry_run=dry_run, yes=yes, no_wait=no_wait, reason=reason, override=override)
+    _start(
+        access, plan, watching, dry_run=dry_run, yes=yes, no_wait=no_wait, reason=reason, override=override
+    )
 
 
 def _start(
@@ -162,7 +164,12 @@ def print_plan(plan: Plan, *, output: str) -> None:
     if output == "json":
         rows = [{"step": a.step, "nodes": list(a.nodes), "what": a.what} for a in plan.actions]
         left = [asdict(entry) for entry in plan.left_out]
-        render.answer("plan", [{"kind": plan.kind, "actions": rows, "already": list(plan.already), "left_out": left}], (), "json")
+        render.answer(
+            "plan",
+            [{"kind": plan.kind, "actions": rows, "already": list(plan.already), "left_out": left}],
+            (),
+            "json",
+        )
         return
     write = sys.stdout.write
     write(f"plan  {plan.kind} · {len(plan.nodes)} nodes · {len(plan.left_out)} left out\n")

@@ -51,7 +51,10 @@ def _needs_a_human(state: NodeState) -> bool:
     return state.failed_stage is not None and state.in_stage is None
 
 
-@command({**_SELECT, "failed": "only nodes whose last stage failed", "stage": "only nodes in or at this stage"}, lists=("rack",))
+@command(
+    {**_SELECT, "failed": "only nodes whose last stage failed", "stage": "only nodes in or at this stage"},
+    lists=("rack",),
+)
 def nodes(
     nodes: str = "",
     rack: Sequence[str] = (),
@@ -77,7 +80,9 @@ def nodes(
 
 
 def _node_row(node: Node, state: NodeState, now: datetime) -> dict[str, object]:
-    since = max((t for t in (state.stage_at, state.in_stage_at, state.failed_at, state.pool_since) if t), default=None)
+    since = max(
+        (t for t in (state.stage_at, state.in_stage_at, state.failed_at, state.pool_since) if t), default=None
+    )
     reason = f"{state.reason_code}: {state.reason}" if state.failed_stage else ""
     return {
         "node": node.name,
@@ -155,7 +160,16 @@ def _pool_text(state: NodeState) -> str:
     return f'{state.pool}, by {by} {render.age(state.pool_since)} ago: "{state.pool_why}"'
 
 
-@command({"nodes": NODES, "rack": RACK, "pool": POOL, "limit": "how many events at most", "output": "table or json"}, lists=("rack",))
+@command(
+    {
+        "nodes": NODES,
+        "rack": RACK,
+        "pool": POOL,
+        "limit": "how many events at most",
+        "output": "table or json",
+    },
+    lists=("rack",),
+)
 def history(
     nodes: str = "", rack: Sequence[str] = (), pool: str = "", limit: str = "100", output: str = "table"
 ) -> None:
@@ -164,7 +178,15 @@ def history(
     rows = []
     for node in select(access, nodes, rack, pool):
         for event in access.store.events(node=node.name, limit=int(limit)):
-            rows.append({"time": event.ts, "node": event.node, "by": event.actor, "run": event.run, "event": event.message})
+            rows.append(
+                {
+                    "time": event.ts,
+                    "node": event.node,
+                    "by": event.actor,
+                    "run": event.run,
+                    "event": event.message,
+                }
+            )
     render.answer("events", rows, ("time", "node", "by", "run", "event"), output)
 
 
@@ -201,7 +223,9 @@ def watch(run: str = "", exit_status: bool = False, timeout: str = "", output: s
     latest = access.store.runs(limit=1)
     name = run or (latest[0].id if latest else "")
     runs.known(access, name)
-    ended = progress.watch(access, name, Watching.here(output=output, timeout_s=seconds(timeout) if timeout else 0.0))
+    ended = progress.watch(
+        access, name, Watching.here(output=output, timeout_s=seconds(timeout) if timeout else 0.0)
+    )
     if not ended and timeout:
         raise Ended(advice.EXIT_STILL_RUNNING)
     result = progress.summary(access, name)

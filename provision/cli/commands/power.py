@@ -44,7 +44,11 @@ def status(nodes: str = "", rack: Sequence[str] = (), pool: str = "", output: st
         sys.stdout.write(_lines(results))
     else:
         rows = [
-            {"node": name, "power": "unknown" if isinstance(r, Exception) else str(r), "error": str(r) if isinstance(r, Exception) else None}
+            {
+                "node": name,
+                "power": "unknown" if isinstance(r, Exception) else str(r),
+                "error": str(r) if isinstance(r, Exception) else None,
+            }
             for name, r in results.items()
         ]
         render.answer("power", rows, ("node", "power", "error"), output)
@@ -132,7 +136,12 @@ def cut_power(
     for name, result in results.items():
         if not isinstance(result, Exception):
             access.store.observe(name, last_power_loss_at=datetime.now(UTC))
-            access.store.event(name, "power", actor=consent.who, message=f"power {action}: {consent.reason or 'no reason given'}")
+            access.store.event(
+                name,
+                "power",
+                actor=consent.who,
+                message=f"power {action}: {consent.reason or 'no reason given'}",
+            )
     return results
 
 

@@ -50,19 +50,31 @@ def doctor(output: str = "table") -> None:
 
 
 def _finding(thing: str, ok: bool, detail: str, next_step: str = "") -> dict[str, object]:
-    return {"thing": thing, "state": "ok" if ok else "attention", "detail": detail, "next": "" if ok else next_step}
+    return {
+        "thing": thing,
+        "state": "ok" if ok else "attention",
+        "detail": detail,
+        "next": "" if ok else next_step,
+    }
 
 
 def _tools() -> Sequence[dict[str, object]]:
     return [
-        _finding(f"tool {name}", shutil.which(name) is not None, shutil.which(name) or "not on PATH", f"install {name}")
+        _finding(
+            f"tool {name}",
+            shutil.which(name) is not None,
+            shutil.which(name) or "not on PATH",
+            f"install {name}",
+        )
         for name in _TOOLS
     ]
 
 
 def _disk(access: Access) -> dict[str, object]:
     free = shutil.disk_usage(access.settings.state).free
-    return _finding("state folder", free > _RESERVE, f"{free >> 20} MiB free in {access.settings.state}", "make room")
+    return _finding(
+        "state folder", free > _RESERVE, f"{free >> 20} MiB free in {access.settings.state}", "make room"
+    )
 
 
 def _engine(access: Access) -> Sequence[dict[str, object]]:
@@ -74,7 +86,9 @@ def _engine(access: Access) -> Sequence[dict[str, object]]:
             pending = client.pending(record.id)
             if record.state is RunState.RUNNING and (not alive or not pending):
                 detail = f"{pending} parts unfinished, runner {'at work' if alive else 'gone'}"
-                rows.append(_finding(f"run {record.id}", False, detail, f"invoke bringup --resume {record.id}"))
+                rows.append(
+                    _finding(f"run {record.id}", False, detail, f"invoke bringup --resume {record.id}")
+                )
     return rows
 
 
