@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class HealthError(Exception):
     """Base of all errors of this package."""
@@ -38,4 +40,13 @@ class NotCollected(HealthError):
     def __init__(self, item: str, reason: str) -> None:
         super().__init__(reason)
         self.item = item
+        self.reason = reason
+
+
+class SamplesUnreadable(HealthError):
+    """A folder of samples has no usable index."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"samples cannot be read from {path}: {reason}")
+        self.path = path
         self.reason = reason

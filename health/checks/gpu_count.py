@@ -1,4 +1,4 @@
-"""Does the driver see as many GPUs as the profile says?"""
+"""Does the driver see as many GPUs as the profile says, and do all of them answer?"""
 
 from __future__ import annotations
 
@@ -7,25 +7,35 @@ from health.check import Check, Level
 from health.checks.sources import NVIDIA_SMI, smi_report
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, conclude
+from health.readers.smi import SmiReport
+from health.readers.smi_messages import read_messages
+from health.rules.gpu import answers, judge_messages
 from inventory.model import Profile
 
 ID = "gpu.count"
 
 
 def judge(evidence: Evidence, profile: Profile) -> Outcome:
-    """Compare the driver's count with the limit `gpu.count`."""
+    """Compare the driver's count with the limit `gpu.count`; a GPU that is named as lost fails at once."""
     wanted = int(limits.number(profile, "gpu.count"))
+    item = evidence.item(NVIDIA_SMI.id)
+    if item is not None and item.problem and not item.missing:
+        if named := judge_messages(read_messages(f"{item.text}\n{item.errors}")):
+            return conclude(ID, named, "")
     report = smi_report(evidence)
-    if report.attached == wanted:
-        return conclude(ID, (), f"{wanted} GPUs")
+    return conclude(ID, [*_count(report, wanted), *answers(report)], f"{wanted} GPUs")
+
+
+def _count(report: SmiReport, wanted: int) -> list[Finding]:
+    attached = len(report.gpus)
+    if attached == wanted:
+        return []
     seen = ", ".join(gpu.address for gpu in report.gpus) or "none"
-    if report.attached < wanted:
-        message = f"{report.attached} of {wanted} GPUs; seen: {seen}"
-        action = Action.POWER_CYCLE
-    else:
-        message = f"{report.attached} GPUs where the profile says {wanted}; seen: {seen}"
-        action = Action.INVESTIGATE
-    return conclude(ID, (Finding("gpu", "GPUs of this node", message, action),), "")
+    if attached < wanted:
+        message = f"{attached} of {wanted} GPUs; seen: {seen}"
+        return [Finding("gpu", "GPUs of this node", message, Action.POWER_CYCLE)]
+    message = f"{attached} GPUs where the profile says {wanted}; seen: {seen}"
+    return [Finding("gpu", "GPUs of this node", message, Action.INVESTIGATE)]
 
 
 CHECK = Check(id=ID, level=Level.QUICK, collects=(NVIDIA_SMI,), judge=judge)

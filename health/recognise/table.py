@@ -1,0 +1,13 @@
+"""The kinds of saved outputs, and who judges each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from health.outcome import Finding
+from health.recognise import gpu, kernel
+
+KINDS: Mapping[str, Callable[[str], list[Finding]]] = {
+    "dmesg": kernel.judge,
+    "nvidia_smi": gpu.judge,
+}
