@@ -215,3 +215,15 @@ class ActionFailed(BmcError):
 
     def what(self) -> str:
         return f"action broke with {self.kind}"
+
+
+class RecordingFailed(BmcError):
+    """The console could not be kept on our side, for example because the disk is full."""
+
+    def __init__(self, node: str, host: str, folder: str, reason: str) -> None:
+        super().__init__(node, host, folder, reason)
+        self.folder = folder
+        self.reason = reason
+
+    def what(self) -> str:
+        return f"console not kept in {self.folder}: {self.reason}"
