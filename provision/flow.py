@@ -144,7 +144,7 @@ def as_failure(stage: str, error: Exception) -> NodeFailed:
 
 
 def _stage_of(name: str) -> Stage:
-    """Return the stage that a step belongs to: releasing is on the way to deployed, admission after verified."""
+    """Return the stage that a step belongs to: releasing leads to deployed, admission follows verified."""
     return {RELEASE: Stage.DEPLOYED, ADMIT: Stage.VERIFIED}.get(name) or Stage(name)
 
 

@@ -14,7 +14,6 @@ from inventory.model import Profile
 from provision import ssh
 from provision.errors import SshFailed
 
-
 _SSH_S = 30.0  # a node under load may take this long to let us in
 _MOST = 256 << 20  # bytes of evidence; the collector itself stays far below
 

@@ -83,7 +83,7 @@ def plan_bringup(access: Access, nodes: Sequence[Node], options: Options) -> Pla
 
 
 def plan_reimage(access: Access, nodes: Sequence[Node], options: Options) -> Plan:
-    """Plan a re-image: a node that a human holds is what re-imaging after a repair is for; retired ones stay."""
+    """Plan a re-image. A node held for repair takes part: that is what it is for; retired ones stay out."""
     take, left_out = [], []
     for node in nodes:
         state = access.store.node(node.name)

@@ -15,6 +15,7 @@ _DEADLINES = {
     "reachable": 120.0,
     "enlisted": 300.0,
     "commissioned": 2700.0,
+    "console": 180.0,  # how long a console may show a cause before the boot is given up
     "released": 3600.0,
     "deployed": 3600.0,
     "ssh": 900.0,

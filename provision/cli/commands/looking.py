@@ -100,6 +100,10 @@ def _node_row(node: Node, state: NodeState, now: datetime) -> dict[str, object]:
     }
 
 
+def _stage_since(state: NodeState) -> datetime | None:
+    return state.in_stage_at or state.failed_at or state.stage_at
+
+
 def _stage_text(state: NodeState) -> str:
     if state.in_stage is not None:
         return f"in {state.in_stage}"
@@ -132,12 +136,13 @@ def _describe(access: Access, node: Node) -> None:
     profile = access.profile(node)
     unit = f" U{node.unit}" if node.unit else ""
     lines = [
-        f"{node.name}   rack {node.rack}{unit} · {profile.vendor} {profile.model} · serial {node.serial or '-'} · "
+        f"{node.name}   rack {node.rack}{unit} · {profile.vendor} {profile.model} · "
+        f"serial {node.serial or '-'} · "
         f"BMC {node.bmc.host} ({node.bmc.protocol})",
-        f"stage    {_stage_text(state)}, {render.age(state.in_stage_at or state.failed_at or state.stage_at)} ago",
+        f"stage    {_stage_text(state)}, {render.age(_stage_since(state))} ago",
         f"pool     {_pool_text(state)}",
-        f"image    {state.image or '-'} deployed {render.age(state.deployed_at)} ago   MAAS {state.system_id or '-'}   "
-        f"address {node.address or state.address or '-'}",
+        f"image    {state.image or '-'} deployed {render.age(state.deployed_at)} ago   "
+        f"MAAS {state.system_id or '-'}   address {node.address or state.address or '-'}",
     ]
     verdicts = access.store.verdicts(node.name, limit=1)
     for verdict in verdicts:

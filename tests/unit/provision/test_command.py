@@ -25,11 +25,13 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     def go(body: Callable[..., None], *words: str, **options: str) -> tuple[int, str, str]:
         namespace = Collection()
         namespace.add_task(command(options or {"nodes": "n", "dry_run": "d"})(body), name="act")
-        with pytest.raises(SystemExit) as end:
+        status = 0
+        try:
             Program(namespace=namespace, name="x", binary="x").run(["x", "act", *words])
-            raise SystemExit(0)
+        except SystemExit as end:
+            status = int(end.code or 0)
         out, err = capsys.readouterr()
-        return int(end.value.code or 0), out, err
+        return status, out, err
 
     return go
 
@@ -93,10 +95,7 @@ def test_a_known_error_is_three_lines_and_the_right_status(run: Run) -> None:
 
 def test_the_cause_chain_is_printed_once(run: Run) -> None:
     def act(nodes: str = "", dry_run: bool = False) -> None:
-        try:
-            raise OSError("connection reset")
-        except OSError as error:
-            raise Declined("it was not to be") from error
+        raise Declined("it was not to be") from OSError("connection reset")
 
     _, _, err = run(act)
     assert err.count("connection reset") == 1
