@@ -35,7 +35,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a boot stopped. `line` is the console's own words, `time` when (seconds since 1970)."""
+    """Why a boot stopped. `line` is the console's own words, `time` when they came first
+    (seconds since 1970), `count` how many lines said so."""
 
     id: str
     title: str
@@ -81,9 +82,10 @@ def _all_needles() -> tuple[bytes, ...]:
 
 @dataclass(slots=True)
 class _Seen:
-    line: bytes
+    line: bytes  # the first that fitted: later ones are often only a prompt
     time: float
     count: int = 0
+    latest: float = 0.0
 
 
 @dataclass(slots=True)
@@ -113,7 +115,7 @@ class Watch:
                 self._seen.pop(index, None)
             elif rule.fits(line):
                 seen = self._seen.setdefault(index, _Seen(line, time))
-                seen.line, seen.time, seen.count = line, time, seen.count + 1
+                seen.count, seen.latest = seen.count + 1, time
 
     def cause(self) -> Cause | None:
         """Return the cause of the highest rank, the latest of these; None where nothing is known.
@@ -125,14 +127,14 @@ class Watch:
             if self._line and any(text in self._line for text in rule.cleared):
                 found.pop(index, None)
             elif self._line and rule.fits(self._line):
-                count = found[index].count if index in found else 0
-                found[index] = _Seen(self._line, self._now, count + 1)
+                first = found.get(index, _Seen(self._line, self._now))
+                found[index] = _Seen(first.line, first.time, first.count + 1, self._now)
         table = rules()
         enough = [
             (table[index], seen) for index, seen in found.items() if seen.count >= table[index].at_least
         ]
         if not enough:
             return None
-        rule, seen = max(enough, key=lambda pair: (pair[0].rank, pair[1].time))
+        rule, seen = max(enough, key=lambda pair: (pair[0].rank, pair[1].latest))
         line = seen.line.decode("utf-8", "replace").strip()
         return Cause(rule.id, rule.title, rule.advice, line, seen.time, seen.count)
