@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,14 +30,27 @@ _ROOM = 1 << 20  # bytes; an I/O error with less than this left is a full disk
 class Database:
     """An open database whose tables are up to date."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, busy_seconds: float) -> None:
         self.engine = engine
+        self._busy_seconds = busy_seconds
+        self._writer = threading.Lock()
         self.where = _name(engine.url)
         self.sqlite_path = _sqlite_path(engine.url)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that no other writer overlaps. Raises StoreError."""
+        # SQLite's waiters poll and may starve; those of one process queue here instead.
+        if not self._writer.acquire(timeout=self._busy_seconds):
+            raise StoreBusy(self.where, "another thread kept it locked")
+        try:
+            with self._write() as connection:
+                yield connection
+        finally:
+            self._writer.release()
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
         with self._transaction(writes=True) as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
@@ -78,7 +92,7 @@ def open_database(url: str, *, busy_seconds: float) -> Database:
         engine = _engine(parsed, busy_seconds)
     except (ArgumentError, NoSuchModuleError) as exc:
         raise StoreBroken("(its URL is not shown)", "sqlite:///PATH or postgresql://… is expected") from exc
-    database = Database(engine)
+    database = Database(engine, busy_seconds=busy_seconds)
     try:
         if database.sqlite_path is not None:
             _prepare_file(database.sqlite_path, database.where, busy_seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime
@@ -104,9 +105,21 @@ def event_query(
     return query
 
 
-def plain(facts: Mapping[str, object]) -> dict[str, object]:
-    """Return facts as JSON can hold them: times as text."""
-    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in facts.items()}
+def plain(value: object) -> object:
+    """Return `value` as JSON holds it, times as text. Raises TypeError for all else, a Secret for one."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return schema.storable(str(value))
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {schema.storable(str(key)): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(inner) for inner in value]
+    raise TypeError(f"{type(value).__name__} cannot be stored in an event")
 
 
 def _stage(value: str | None) -> Stage | None:

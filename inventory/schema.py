@@ -37,6 +37,21 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
         return datetime.fromisoformat(value) if isinstance(value, str) else value.astimezone(UTC)
 
 
+class Words(sa.types.TypeDecorator[str]):
+    """Text that a database takes: what came from a console or a BMC may hold what none can store."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - SQLAlchemy's signature
+        return None if value is None else storable(value)
+
+
+def storable(text: str) -> str:
+    """Return `text` with a mark in place of NUL, which PostgreSQL refuses, and of broken Unicode."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
 Json = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
 # 64 bits in PostgreSQL; SQLite numbers rows by itself only where the type is INTEGER.
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -59,52 +74,52 @@ node = sa.Table(
     sa.Column("in_stage_at", UtcTime),
     sa.Column("failed_stage", sa.String(16)),
     sa.Column("failed_at", UtcTime),
-    sa.Column("reason_code", sa.Text),
-    sa.Column("reason", sa.Text),
-    sa.Column("next", sa.Text),
-    sa.Column("evidence", sa.Text),
+    sa.Column("reason_code", Words),
+    sa.Column("reason", Words),
+    sa.Column("next", Words),
+    sa.Column("evidence", Words),
     sa.Column("pool", sa.String(16)),
-    sa.Column("pool_by", sa.Text),
-    sa.Column("pool_why", sa.Text),
+    sa.Column("pool_by", Words),
+    sa.Column("pool_why", Words),
     sa.Column("pool_since", UtcTime),
-    sa.Column("system_id", sa.Text),
-    sa.Column("address", sa.Text),
-    sa.Column("boot_id", sa.Text),
-    sa.Column("image", sa.Text),
+    sa.Column("system_id", Words),
+    sa.Column("address", Words),
+    sa.Column("boot_id", Words),
+    sa.Column("image", Words),
     sa.Column("deployed_at", UtcTime),
     sa.Column("last_power_loss_at", UtcTime),
     sa.Column("doubted_at", UtcTime),
-    sa.Column("doubt", sa.Text),
+    sa.Column("doubt", Words),
     sa.Column("last_verdict", sa.String(16)),
     sa.Column("last_verdict_at", UtcTime),
-    sa.Column("run", sa.Text),
+    sa.Column("run", Words),
 )
 
 run = sa.Table(
     "run",
     metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("selector", sa.Text, nullable=False),
+    sa.Column("id", Words, primary_key=True),
+    sa.Column("kind", Words, nullable=False),
+    sa.Column("selector", Words, nullable=False),
     sa.Column("started_at", UtcTime, nullable=False),
     sa.Column("ended_at", UtcTime),
     sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("who", sa.Text, nullable=False),
-    sa.Column("reason", sa.Text),
+    sa.Column("who", Words, nullable=False),
+    sa.Column("reason", Words),
     sa.Column("options", Json, nullable=False),
 )
 
 run_node = sa.Table(
     "run_node",
     metadata,
-    sa.Column("run", sa.Text, sa.ForeignKey("run.id"), primary_key=True),
+    sa.Column("run", Words, sa.ForeignKey("run.id"), primary_key=True),
     sa.Column("node", sa.String(63), primary_key=True),
     sa.Column("in_stage", sa.String(16)),
     sa.Column("reached", sa.String(16)),
     sa.Column("failed", sa.String(16)),
-    sa.Column("code", sa.Text),
-    sa.Column("reason", sa.Text),
-    sa.Column("next", sa.Text),
+    sa.Column("code", Words),
+    sa.Column("reason", Words),
+    sa.Column("next", Words),
     sa.Column("at", UtcTime),
 )
 
@@ -113,13 +128,13 @@ event = sa.Table(
     metadata,
     sa.Column("id", BigId, sa.Identity(), primary_key=True),
     sa.Column("ts", UtcTime, nullable=False),
-    sa.Column("node", sa.Text),
-    sa.Column("run", sa.Text),
+    sa.Column("node", Words),
+    sa.Column("run", Words),
     sa.Column("stage", sa.String(16)),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("actor", sa.Text, nullable=False),
-    sa.Column("host", sa.Text, nullable=False),
-    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("kind", Words, nullable=False),
+    sa.Column("actor", Words, nullable=False),
+    sa.Column("host", Words, nullable=False),
+    sa.Column("message", Words, nullable=False),
     sa.Column("data", Json, nullable=False),
     sa.Index("ix_event_node", "node", "id"),
     sa.Index("ix_event_run", "run", "id"),
@@ -132,11 +147,11 @@ verdict = sa.Table(
     sa.Column("id", BigId, sa.Identity(), primary_key=True),
     sa.Column("node", sa.String(63), sa.ForeignKey("node.name"), nullable=False),
     sa.Column("ts", UtcTime, nullable=False),
-    sa.Column("run", sa.Text),
-    sa.Column("level", sa.Text, nullable=False),
+    sa.Column("run", Words),
+    sa.Column("level", Words, nullable=False),
     sa.Column("answer", sa.String(16), nullable=False),
     sa.Column("reasons", Json, nullable=False),
-    sa.Column("evidence", sa.Text),
+    sa.Column("evidence", Words),
     sa.Index("ix_verdict_node", "node", "id"),
     sqlite_autoincrement=True,
 )

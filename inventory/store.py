@@ -126,7 +126,7 @@ class Store:
                 node=node,
                 run=run,
                 stage=stage,
-                data=rows.plain(facts),
+                data=facts,
             )
             self._save_checked(connection, state, run)
             rows.save_progress(connection, run, RunNode(node, reached=stage, at=now))
@@ -142,7 +142,7 @@ class Store:
                 f"observed {known}",
                 node=node,
                 run=run,
-                data=rows.plain(facts),
+                data=facts,
             )
             self._save_checked(connection, state, run)
 
@@ -215,7 +215,9 @@ class Store:
                 state = replace(state, last_verdict=Answer(answer), last_verdict_at=when)
             rows.save_state(connection, state)
             values = {"ts": when, "run": run, "level": level, "answer": Answer(answer), "evidence": evidence}
-            connection.execute(schema.verdict.insert().values(node=node, reasons=list(reasons), **values))
+            connection.execute(
+                schema.verdict.insert().values(node=node, reasons=rows.plain(reasons), **values)
+            )
             message = f"{level} gate: {answer}" + (f": {'; '.join(reasons)}" if reasons else "")
             data = {"level": level, "answer": answer, "reasons": list(reasons), "evidence": evidence}
             self._add(connection, EventKind.VERDICT, message, node=node, run=run, data=data)
@@ -319,7 +321,7 @@ class Store:
                 "actor": actor,
                 "host": self._host,
                 "message": message,
-                "data": dict(data or {}),
+                "data": rows.plain(data or {}),
             },
         )
 
@@ -344,7 +346,7 @@ class Store:
                 started = {
                     "started_at": self._clock(),
                     "state": RunState.RUNNING,
-                    "options": dict(options or {}),
+                    "options": rows.plain(options or {}),
                 }
                 connection.execute(schema.run.insert().values(**values, **started))
             else:
