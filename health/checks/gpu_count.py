@@ -20,7 +20,8 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     wanted = int(limits.number(profile, "gpu.count"))
     item = evidence.item(NVIDIA_SMI.id)
     if item is not None and item.problem and not item.missing:
-        if named := judge_messages(read_messages(f"{item.text}\n{item.errors}")):
+        named = judge_messages(read_messages(f"{item.text}\n{item.errors}"))
+        if named:
             return conclude(ID, named, "")
     report = smi_report(evidence)
     return conclude(ID, [*_count(report, wanted), *answers(report)], f"{wanted} GPUs")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from health import limits
 from health.check import Check, Collect, Level
 from health.checks.sources import whole
 from health.evidence import Evidence
-from health.outcome import Action, Finding, Outcome, Status, conclude
-from health.readers.disk import FileSystem, read_df
+from health.outcome import Action, Finding, Outcome, conclude
+from health.readers.disk import read_df
+from health.rules.storage import judge_space
 from inventory.model import Profile
 
 ID = "host.disk_space"
@@ -23,7 +22,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     mounts = limits.optional_words(profile, "disk.mounts") or ("/",)
     space = read_df(whole(evidence, SPACE.id).text)
     inodes = read_df(whole(evidence, INODES.id).text)
-    findings = [*_findings(space, "space", most), *_findings(inodes, "inodes", most)]
+    findings = [*judge_space(space, "space", most), *judge_space(inodes, "inodes", most)]
     for mount in mounts:
         for name, rows in (("df", space), ("df -i", inodes)):
             if not any(row.mount == mount and row.used_percent is not None for row in rows):
@@ -32,15 +31,6 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
                 if not no_inodes:
                     findings.append(Finding("disk", mount, f"{name} shows no {mount}", Action.INVESTIGATE))
     return conclude(ID, findings, f"{len(space)} file systems under {most:.0f} % full")
-
-
-def _findings(rows: tuple[FileSystem, ...], what: str, most: float) -> Iterator[Finding]:
-    for row in rows:
-        if row.used_percent is None or row.is_image:
-            continue
-        if row.used_percent >= most:
-            message = f"{row.mount} has used {row.used_percent} % of its {what}"
-            yield Finding("disk", f"{row.device} on {row.mount}", message, Action.REIMAGE, Status.FAIL)
 
 
 CHECK = Check(id=ID, level=Level.QUICK, collects=(SPACE, INODES), judge=judge)

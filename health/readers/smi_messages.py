@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from health.errors import Unreadable
 
 _HANDLE = re.compile(
-    r"Unable to determine the device handle for (?:GPU|gpu) ?(?P<gpu>[0-9A-Fa-f]+:[0-9A-Fa-f:.]+): ?(?P<why>[^.\n]*)"
+    r"Unable to determine the device handle for (?:GPU|gpu) ?(?P<gpu>[0-9A-Fa-f]+:[0-9A-Fa-f:.]+): ?"
+    r"(?P<why>[^.\n]*)"
 )
 _MESSAGES = (
     ("lost", re.compile(r"GPU is lost|fallen off the bus")),

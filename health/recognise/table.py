@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from health.outcome import Finding
-from health.recognise import gpu, kernel
+from health.recognise import gpu, kernel, system
 
 KINDS: Mapping[str, Callable[[str], list[Finding]]] = {
     "dmesg": kernel.judge,
     "nvidia_smi": gpu.judge,
+    "system": system.judge,
 }

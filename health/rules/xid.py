@@ -199,7 +199,7 @@ def _peer(group: list[Event], row: Code, context: _Context) -> Finding | None:
     return Finding("gpu", group[0].part, f"Xid 137: {row.meaning}", row.action, status)
 
 
-def _stated(group: list[Event], row: Code, _: _Context) -> Finding | None:
+def _stated(group: list[Event], _row: Code, _: _Context) -> Finding | None:
     """154 says itself what the driver wants; the last one stands."""
     last = group[-1]
     stated = (_first(_STATED, last.body) or "").strip().lower()

@@ -1,0 +1,69 @@
+"""Opens JSON that a tool printed; what is no JSON is unreadable, never an empty answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from health.errors import Unreadable
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
+
+
+def read_json(what: str, text: str) -> Any:
+    """Return what the JSON holds. Raises Unreadable."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise Unreadable(what, "its JSON is cut or broken") from exc
+
+
+def read_object(what: str, text: str) -> Mapping[str, Any]:
+    """Return the JSON object of a text. Raises Unreadable."""
+    found = read_json(what, text)
+    if not isinstance(found, dict):
+        raise Unreadable(what, "its JSON is no object")
+    return found
+
+
+def part(document: object, *path: str | int) -> Any:
+    """Return what lies under a path, or None where the document has no such place."""
+    for key in path:
+        if isinstance(document, dict) and isinstance(key, str):
+            document = document.get(key)
+        elif isinstance(document, list) and isinstance(key, int) and -len(document) <= key < len(document):
+            document = document[key]
+        else:
+            return None
+    return document
+
+
+def number(value: object) -> float | None:
+    """Return a number that may be written as text, with separators or a unit behind it."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, dict):
+        return number(value.get("value"))
+    found = re.match(r"\s*(-?[\d,]+(?:\.\d+)?(?:[eE][-+]?\d+)?|0x[0-9a-fA-F]+)", str(value))
+    if not found:
+        return None
+    digits = found[1].replace(",", "")
+    try:
+        return float(int(digits, 16)) if digits.startswith("0x") else float(digits)
+    except (ValueError, OverflowError):
+        return None
+
+
+def plain(text: str) -> str:
+    """Return a text without terminal escapes, NUL bytes and carriage returns."""
+    return _ANSI.sub("", text).replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def sections(text: str) -> Mapping[str, str]:
+    """Split what the collector brings for a pattern: a line `==> PATH <==` before each file's text."""
+    parts = re.split(r"^==> (.+?) <==\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
