@@ -34,6 +34,7 @@ PACKAGES = (
     "procps",
     "python3",
     "python3-apt",
+    "python3-yaml",
     "sudo",
     "systemd",
     "systemd-sysv",

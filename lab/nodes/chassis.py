@@ -1,0 +1,219 @@
+"""One namespace node behind its BMC: power, firmware, network boot, installed system."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.chassis import BootOverrideSource, SerialSink
+from lab.errors import LabError
+from lab.nodes import firmware
+from lab.nodes.boot_service import BootService, Intent
+from lab.nodes.cgroup import Group
+from lab.nodes.disk import Disk
+from lab.nodes.faults import INSIDE, NodeFault, NodeFaults
+from lab.nodes.firmware import GPU_BUSES, Pace
+from lab.nodes.guest import Ending, Guest, System
+from lab.nodes.kernel import KernelLog, kernel_messages, loader_text, panic_messages
+from lab.nodes.live import Live
+from lab.nodes.serial import SerialPort
+from lab.nodes.share import Share
+from lab.nodes.sshd import answers_ssh
+from lab.spec import LabNet, NodeSpec
+
+log = logging.getLogger(__name__)
+
+_SYSTEMD = ("/lib/systemd/systemd", "--show-status=1")
+_CMDLINE = "BOOT_IMAGE=/boot/vmlinuz root=LABEL=labroot ro console=tty0 console=ttyS0,115200n8"
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What all namespace nodes of one lab share."""
+
+    net: LabNet
+    layers: tuple[Path, ...]  # the lab's own over Debian, top first
+    sysctl: Path
+    cgroup: Path
+    folder: Path  # one folder a node below it
+    pace: Pace = field(default_factory=Pace)
+
+
+class NamespaceChassis:
+    """A machine made of processes. It is powered while its task runs."""
+
+    def __init__(self, spec: NodeSpec, house: House, service: BootService) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.serial = spec.serial
+        self.mac = spec.mac
+        self._house = house
+        self._service = service
+        self._folder = house.folder / spec.name
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._share = Share(self._folder / "share", spec)
+        self.faults = NodeFaults(self._folder / "share" / "faults")
+        self.faults.on_change = self._fault_changed
+        self.disk = Disk(self._folder / "disk.img")
+        self._port = SerialPort(self._folder / "serial.log")
+        self._guest = Guest(spec, house.net, Group(house.cgroup / spec.name), self._folder / "mounts")
+        self._machine: asyncio.Task[None] | None = None
+        self._override: BootOverrideSource = lambda: None
+        self._background: set[asyncio.Task[None]] = set()
+
+    @property
+    def powered(self) -> bool:
+        return self._machine is not None and not self._machine.done()
+
+    async def power_on(self, *, boot_device: str | None) -> None:
+        if not self.powered:
+            self._machine = asyncio.create_task(self._run(boot_device), name=f"machine {self.name}")
+            self._machine.add_done_callback(self._stopped)
+
+    async def power_off(self) -> None:
+        machine, self._machine = self._machine, None
+        if machine is not None:
+            machine.cancel()
+            await asyncio.gather(machine, return_exceptions=True)
+        await self._guest.kill()
+
+    async def soft_off(self) -> None:
+        self._guest.ask_to_stop()
+
+    async def reset(self, *, boot_device: str | None) -> None:
+        if not self.powered:
+            raise RuntimeError(f"{self.name} is off and cannot be reset")
+        await self.power_off()
+        await self.power_on(boot_device=boot_device)
+
+    def attach_serial(self, sink: SerialSink) -> None:
+        self._port.attach(sink)
+
+    def write_serial(self, data: bytes) -> None:
+        if self.powered:
+            self._port.typed(data)
+
+    def take_boot_override(self, source: BootOverrideSource) -> None:
+        self._override = source
+
+    async def close(self) -> None:
+        """Cut the power and let go of the serial line; the disk stays."""
+        await self.power_off()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        self._port.close()
+
+    async def _run(self, boot_device: str | None) -> None:
+        """Boot until the system powers off. Ends early only by cancellation: a cut of power."""
+        try:
+            while await self._boot(boot_device) is Ending.REBOOT:
+                boot_device = self._override()
+        except LabError as exc:
+            log.exception("%s stops", self.name)
+            self._port.emit(f"\n{exc}\n")
+        finally:
+            await self._guest.kill()
+
+    def _stopped(self, machine: asyncio.Task[None]) -> None:
+        if not machine.cancelled() and (exc := machine.exception()) is not None:
+            log.error("%s: the machine stopped by a mistake of the lab", self.name, exc_info=exc)
+
+    async def _boot(self, boot_device: str | None) -> Ending:
+        emit, pace = self._port.emit, self._house.pace
+        self._port.reset()
+        await firmware.self_test(emit, self.spec, pace)
+        if boot_device == "bios":
+            emit(firmware.setup_screen(self.spec))
+            await _for_ever()
+        order = ("disk", "pxe") if boot_device == "disk" else ("pxe", "disk")
+        while True:
+            for device in order:
+                ending = await (self._boot_network() if device == "pxe" else self._boot_disk())
+                if ending is not None:
+                    return ending
+            await firmware.no_boot_device(emit, pace)
+
+    async def _boot_network(self) -> Ending | None:
+        """Return how what MAAS ordered ended, or None when the next device is to be tried."""
+        lease = not self.faults.active(NodeFault.NO_LEASE)
+        order = await firmware.network_boot(
+            self._port.emit, self.spec, self._service, self._house.pace, lease=lease
+        )
+        if order is None:
+            return None
+        if self.faults.active(NodeFault.PXE_LOOP):
+            self._port.emit("Booting... no boot file name received. System reset.\n\n")
+            await asyncio.sleep(self._house.pace.retry)
+            return Ending.REBOOT
+        if order.intent is Intent.LOCAL:
+            return None
+        await self._panic_if_told()
+        live = Live(self.spec, self._house, self._guest, self._share, self._service)
+        ending = await live.carry_out(order, self.disk, self._port)
+        return ending if ending is not None else await _for_ever()
+
+    async def _boot_disk(self) -> Ending | None:
+        if not self.disk.installed:
+            return None
+        self._port.emit(loader_text())
+        await self._panic_if_told()
+        self._share.prepare(_CMDLINE)
+        kernel = KernelLog()
+        gpus = len(GPU_BUSES) - int(self.faults.value(NodeFault.GPU_MISSING))
+        for text in kernel_messages(self.spec, _CMDLINE, gpus):
+            self._port.emit(kernel.add(text))
+        self._share.keep_kernel_log(kernel)
+        system = System(
+            name=self.disk.hostname,
+            lower=self._house.layers,
+            share=self._share.folder,
+            sysctl=self._house.sysctl,
+            init=_SYSTEMD,
+            disk=self.disk.image,
+            faults=tuple(str(fault) for fault in INSIDE if self.faults.active(fault)),
+        )
+        await self._guest.start(system, self._port.terminal)
+        greeting = asyncio.create_task(self._report_up())
+        try:
+            ending = await self._guest.wait()
+        finally:
+            greeting.cancel()
+        if ending is Ending.DIED:
+            self._port.emit(
+                kernel.add("Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009")
+            )
+            await _for_ever()
+        return ending
+
+    async def _report_up(self) -> None:
+        """Tell MAAS that this boot is finished, once sshd answers."""
+        await answers_ssh(self.spec.address, self.spec.ssh_port)
+        token = self._share.token
+        await self._service.report(
+            token, "boot", "finished", message="sshd answers", address=self.spec.address
+        )
+
+    async def _panic_if_told(self) -> None:
+        if not self.faults.active(NodeFault.KERNEL_PANIC):
+            return
+        kernel = KernelLog()
+        for text in [*kernel_messages(self.spec, _CMDLINE, 8)[:5], *panic_messages()]:
+            self._port.emit(kernel.add(text))
+        await _for_ever()
+
+    def _fault_changed(self, fault: NodeFault) -> None:
+        """Carry a fault into the system that runs, where it has a place there."""
+        if fault in INSIDE and self._guest.root is not None:
+            when = "set" if self.faults.active(fault) else "clear"
+            task = asyncio.create_task(self._guest.run("/usr/lib/lab/fault", str(fault), when))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+
+
+async def _for_ever() -> Ending:
+    """Hang, as a machine does that only a cut of power brings back."""
+    await asyncio.Event().wait()
+    raise AssertionError
