@@ -1,0 +1,1 @@
+"""The REST API: what each address and operation does."""

@@ -1,0 +1,1 @@
+"""What machines go through: commissioning, deployment, release, tests, rescue, power."""

@@ -1,0 +1,1 @@
+"""The state that a MAAS region keeps: machines, networks, storage, results, events."""
