@@ -38,6 +38,7 @@ class Endpoint(asyncio.DatagramProtocol):
     def __init__(self, bmc: Bmc) -> None:
         self.bmc = bmc
         self._transport: asyncio.DatagramTransport | None = None
+        self._lost = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
@@ -60,9 +61,14 @@ class Endpoint(asyncio.DatagramProtocol):
     def error_received(self, exc: Exception) -> None:
         _log.debug("%s: the console's socket is gone: %s", self.bmc.name, exc)
 
-    def close(self) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
+        self._lost.set()
+
+    async def close(self) -> None:
+        """Return when the address is free again."""
         if self._transport is not None:
             self._transport.close()
+            await self._lost.wait()
 
     def transmit(self, data: bytes, addr: Address) -> None:
         """Send one datagram through whatever is wrong with the wire."""

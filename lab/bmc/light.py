@@ -24,6 +24,7 @@ class LightChassis:
     boot_text: str = BOOT_TEXT
     echoes: bool = True
     ignores_soft_off: bool = False
+    start_fails: str | None = None  # why the machine will not start
     boots: list[str | None] = field(default_factory=list)
     interrupts: list[str] = field(default_factory=list)
     typed: bytearray = field(default_factory=bytearray)
@@ -31,6 +32,8 @@ class LightChassis:
     _override: BootOverrideSource | None = None
 
     async def power_on(self, *, boot_device: str | None) -> None:
+        if self.start_fails:
+            raise RuntimeError(self.start_fails)
         if not self.powered:
             self.powered = True
             self._boot(boot_device)

@@ -54,7 +54,7 @@ class Rack:
     async def close(self) -> None:
         """Stop all; the machines stay as they are."""
         for endpoint in self._endpoints.values():
-            endpoint.close()
+            await endpoint.close()
             await endpoint.bmc.close()
         self._endpoints.clear()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from lab.bmc.bmc import Bmc
@@ -64,6 +64,9 @@ class CommandTable:
             if key in self._rows:
                 raise ValueError(f"command {command.netfn:#x} {command.number:#x} stands twice")
             self._rows[key] = command
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self._rows)
 
     def execute(self, request: Request) -> bytes:
         """Run a command and return completion code and data."""

@@ -116,8 +116,9 @@ def _parse_asf(datagram: bytes) -> Ping | None:
 
 
 def _parse_unwrapped(datagram: bytes) -> Unwrapped | None:
-    session_id = struct.unpack_from("<I", datagram, 9)[0]
-    length = datagram[13] if len(datagram) > 13 else 0
+    if len(datagram) < 14:
+        return None
+    session_id, length = struct.unpack_from("<IB", datagram, 9)
     if session_id or len(datagram) < 14 + length:
         return None
     return Unwrapped(datagram[14 : 14 + length])
