@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+"""Writes a set of small files in one round trip: each is checked, replaced whole, and left alone if equal."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+DOCUMENTATION = r"""
+---
+module: drop_ins
+short_description: Writes a set of small configuration files
+version_added: "2026.11.0"
+description:
+  - Writes every file whose content, owner or mode differs, by an atomic rename. A file with empty content is
+    removed.
+  - Every check runs before the first file is replaced, so that a bad file changes nothing.
+options:
+  files:
+    description:
+      - The files, each with C(path), C(content), C(mode) (default 0644) and C(check), a command that is
+        given the new file's path in place of C(%s) and must succeed.
+    type: list
+    elements: dict
+    required: true
+author: Muster
+"""
+
+EXAMPLES = r"""
+- name: Write the configuration
+  drop_ins:
+    files:
+      - path: /etc/sudoers.d/60-muster
+        content: "%muster ALL=(ALL) NOPASSWD: ALL\n"
+        mode: "0440"
+        check: visudo -cf %s
+"""
+
+RETURN = r"""
+written:
+  description: The paths that were written or removed.
+  type: list
+  returned: always
+"""
+
+
+def wanted_mode(mode: object) -> int:
+    """Return a mode that may be written as text or as a number read from text."""
+    return int(str(mode), 8)
+
+
+def main() -> None:
+    """Run as an Ansible module."""
+    from ansible.module_utils.basic import AnsibleModule
+
+    entry = {
+        "path": {"type": "path", "required": True},
+        "content": {"type": "str", "required": True},
+        "mode": {"type": "raw", "default": "0644"},
+        "check": {"type": "str", "default": ""},
+    }
+    files = {"type": "list", "elements": "dict", "options": entry, "required": True}
+    module = AnsibleModule(argument_spec={"files": files}, supports_check_mode=True)
+    changes = [entry for entry in module.params["files"] if _differs(entry)]
+    staged = [(entry, _stage(module, entry)) for entry in changes]
+    for entry, temporary in staged:
+        if module.check_mode:
+            _discard(temporary)
+        elif temporary is None:
+            os.unlink(entry["path"])
+        else:
+            module.atomic_move(temporary, entry["path"])
+            os.chmod(entry["path"], wanted_mode(entry["mode"]))
+    diff = [
+        {"after_header": entry["path"], "before": _read(entry["path"]) or "", "after": entry["content"]}
+        for entry in changes
+    ]
+    written = [entry["path"] for entry in changes]
+    module.exit_json(changed=bool(written), written=written, diff=diff if module._diff else [])
+
+
+def _differs(entry: dict[str, Any]) -> bool:
+    now = _read(entry["path"])
+    if not entry["content"]:
+        return now is not None
+    if now != entry["content"]:
+        return True
+    found = os.stat(entry["path"])
+    return found.st_mode & 0o7777 != wanted_mode(entry["mode"]) or (found.st_uid, found.st_gid) != (0, 0)
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _stage(module: Any, entry: dict[str, Any]) -> str | None:
+    """Write the new file beside the others that wait, and check it. None: the file is to go."""
+    if not entry["content"]:
+        return None
+    if not module.check_mode:
+        os.makedirs(os.path.dirname(entry["path"]), mode=0o755, exist_ok=True)
+    temporary = os.path.join(module.tmpdir, entry["path"].strip("/").replace("/", "_"))
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(entry["content"])
+    os.chmod(temporary, wanted_mode(entry["mode"]))
+    if entry["check"]:
+        words = [temporary if word == "%s" else word for word in entry["check"].split()]
+        status, told, complaint = module.run_command(words)
+        if status:
+            reason = (complaint or told).strip().replace(temporary, entry["path"])
+            module.fail_json(msg=f"{entry['path']} would be wrong: {reason}", path=entry["path"])
+    return temporary
+
+
+def _discard(temporary: str | None) -> None:
+    if temporary is not None:
+        os.unlink(temporary)
+
+
+if __name__ == "__main__":
+    main()
