@@ -126,8 +126,26 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     (provision.NodeFailed, Advice(EXIT_NODES_FAILED, "stage-failed", _SHOW)),
 )
 
+# Why a refusal or failure happens, where the error itself carries no cause.
+_WHY = {
+    "bad-request": "the command was not started",
+    "bmc-auth": "the BMC does not take the credential that the site files name",
+    "bmc-unreachable": "nothing answers at this address on the management network",
+    "declined": "what wipes, cuts power or changes a pool needs a yes",
+    "empty-selection": "an empty selection never means all",
+    "held": "automation lifts only what automation placed",
+    "maas-unreachable": "nothing was changed",
+    "nodes-busy": "two runs never share a node",
+    "refused": "nothing was changed",
+    "runner-busy": "one process executes the runs of a state folder",
+    "secret-missing": "the site files hold references; the secret is read at the moment of use",
+    "state-unusable": "without its state nothing is begun; what was recorded before is kept",
+    "unknown-run": "no run of this state folder has this id",
+}
+
 # A failure's code decides the next command where the error class does not.
 _BY_CODE = {
+    "bug": "send us runner.log from the state folder, then: invoke bringup --nodes {node}",
     "commissioned-failed": _CONSOLE,
     "configured-timeout": _SHOW,
     "commissioned-timeout": _CONSOLE,
@@ -154,6 +172,13 @@ _BY_CODE = {
 BMC_CODES = frozenset({"bmc-unreachable", "bmc-auth", "bmc-suite", "bmc-busy", "identity", "secret-missing"})
 
 
+# With these the node was not shown to be bad: we, MAAS or a human stood in the way.
+NOT_THE_NODE = frozenset(
+    {"bug", "locked", "max-fail", "not-ours", "other-image", "secret-missing", "state-unusable"}
+    | {advice.code for _, advice in _CLASSES if advice.code.startswith(("maas-", "store-"))}
+)
+
+
 def advice_for(error: BaseException) -> Advice | None:
     """Return the row of the closest class of `error`, or None for a bug of ours."""
     rows = dict(_CLASSES)
@@ -178,12 +203,31 @@ def next_for(code: str, node: str) -> str:
     return template.replace("{node}", node)
 
 
+def told(error: BaseException) -> tuple[str, str, str]:
+    """Return an error as where, what and why: the three things that its lines say."""
+    if isinstance(error, (inventory.UnknownNode, inventory.UnknownGroup, inventory.UnknownRack)):
+        option = "--rack" if isinstance(error, inventory.UnknownRack) else "--nodes"
+        return option, f"{error.name} is not in the inventory", f"there is {error.known or 'nothing like it'}"
+    if isinstance(error, inventory.SiteFileError):
+        place = f"{error.path}:{error.line}" if error.line else str(error.path)
+        return place, error.what, causes(error) or "the site files are read as a whole; nothing was done"
+    where, colon, what = str(error).partition(": ")
+    if not colon or " " in where:
+        where, what = "muster", str(error)
+    known = advice_for(error)
+    why = causes(error) or getattr(error, "detail", "") or getattr(error, "why", "")
+    return where, what, why or _WHY.get(known.code if known else "", "it is so")
+
+
 def next_after(error: BaseException) -> str:
     """Return the next command after `error`, its own facts filled in."""
     advice = advice_for(error)
     if advice is None:
         return "invoke doctor"
     text = advice.next
+    nearest = getattr(error, "nearest", None)
+    if nearest:
+        text = f"did you mean {nearest}?  {text}"
     for name in ("node", "guard", "run", "log", "command", "hint"):
         value = getattr(error, name, None)
         if value is not None:
@@ -196,7 +240,8 @@ def causes(error: BaseException) -> str:
     said: list[str] = []
     cause = error.__cause__
     while cause is not None:
-        text = " ".join(str(cause).split()) or type(cause).__name__
+        told_by_system = isinstance(cause, OSError) and cause.strerror
+        text = " ".join(str(told_by_system or cause).split()) or type(cause).__name__
         if text not in said and text not in str(error):
             said.append(text)
         cause = cause.__cause__

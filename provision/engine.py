@@ -17,6 +17,7 @@ from typing import Any
 
 import sqlalchemy
 from dbos import DBOS, DBOSClient, DBOSConfig, SetEnqueueOptions, SetWorkflowID
+from dbos import error as dbos_error
 
 from inventory.records import RunState
 from provision import flow
@@ -98,14 +99,27 @@ async def _end(run: str, state: str) -> None:
     _access().store.end_run(run, RunState(state))
 
 
+@DBOS.step(name="bug")
+async def _bug(node: str, run: str, what: str) -> None:
+    flow.record_bug(_access(), node, run, what)
+
+
 @DBOS.workflow(name="run")
 async def _run(run: str, nodes: list[str], options: dict[str, Any]) -> dict[str, int]:
     handles = []
     for node in nodes:
         with SetWorkflowID(f"{DBOS.workflow_id}/{node}"):
             handles.append(await DBOS.enqueue_workflow_async(_NODES, _node_of_run, node, run, options))
-    results = [await handle.get_result(polling_interval_sec=options["poll_s"]) for handle in handles]
-    failed = sum(not result["ok"] for result in results)
+    failed = 0
+    for node, handle in zip(nodes, handles, strict=True):
+        try:
+            result = await handle.get_result(polling_interval_sec=options["poll_s"])
+        except dbos_error.DBOSAwaitedWorkflowCancelledError:
+            result = {"ok": False}
+        except Exception as error:  # noqa: BLE001  a bug at one node must not end the run of the others
+            await _bug(node, run, f"{type(error).__name__}: {error}")
+            result = {"ok": False}
+        failed += not result["ok"]
     await _end(run, "failed" if failed else "done")
     return {"nodes": len(nodes), "failed": failed}
 
@@ -113,7 +127,7 @@ async def _run(run: str, nodes: list[str], options: dict[str, Any]) -> dict[str,
 # --- the runner's half -----------------------------------------------------------------------
 
 
-def start(access: Access, plays: PlayPool, *, executor: str = "runner", ansible_slots: int = 4) -> None:
+async def start(access: Access, plays: PlayPool, *, executor: str = "runner", ansible_slots: int = 4) -> None:
     """Launch the executor in this process, on the running event loop; unfinished runs go on.
 
     Call it once, and only with the runner lock held.
@@ -133,11 +147,11 @@ def start(access: Access, plays: PlayPool, *, executor: str = "runner", ansible_
     DBOS(config=config)
     DBOS.launch()
     for cap, size in _CAPS.items():
-        DBOS.register_queue(cap, partition_concurrency=size, polling_interval_sec=0.2)
-    DBOS.register_queue(Cap.ANSIBLE, worker_concurrency=ansible_slots, polling_interval_sec=0.2)
+        await DBOS.register_queue_async(cap, partition_concurrency=size, polling_interval_sec=0.2)
+    await DBOS.register_queue_async(Cap.ANSIBLE, worker_concurrency=ansible_slots, polling_interval_sec=0.2)
     # Whoever waits for children must not stand in their queue.
-    DBOS.register_queue(_NODES, worker_concurrency=1024, polling_interval_sec=0.2)
-    DBOS.register_queue(_RUNS, worker_concurrency=64, polling_interval_sec=0.2)
+    await DBOS.register_queue_async(_NODES, worker_concurrency=1024, polling_interval_sec=0.2)
+    await DBOS.register_queue_async(_RUNS, worker_concurrency=64, polling_interval_sec=0.2)
 
 
 def stop() -> None:

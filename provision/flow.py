@@ -175,8 +175,23 @@ async def _failed(job: NodeJob, step: str, failure: NodeFailed) -> StepResult:
         next=advice.next_for(failure.code, name),
         evidence=failure.evidence or str(folder),
     )
-    await quarantine(job.access, name, run=job.run, why=f"{step}: {failure.code}: {reason}")
+    if failure.code not in advice.NOT_THE_NODE:
+        await quarantine(job.access, name, run=job.run, why=f"{step}: {failure.code}: {reason}")
     return StepResult(name, step, ok=False, detail=reason, code=failure.code)
+
+
+def record_bug(access: Access, node: str, run: str, what: str) -> None:
+    """Record that we, not the node, failed; the node stays where it is, and out of the pool."""
+    state = access.store.node(node)
+    access.store.fail(
+        node,
+        state.in_stage or state.failed_stage or Stage.REACHABLE,
+        run=run,
+        code="bug",
+        reason=f"a bug of ours: {what}",
+        next=advice.next_for("bug", node),
+        evidence=str(access.settings.state / "runner.log"),
+    )
 
 
 async def quarantine(access: Access, node: str, *, run: str | None, why: str) -> None:

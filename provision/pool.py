@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inventory.errors import InventoryError
 from provision.access import Access
 from provision.maas.errors import MaasError
 
@@ -24,6 +25,6 @@ async def mirror(access: Access, nodes: Sequence[str]) -> list[str]:
                 wanted = str(state.pool) if state.pool else "default"
                 await maas.ensure_pool(wanted, f"muster: {wanted}")
                 await maas.update(state.system_id, pool=wanted)
-    except MaasError as error:
+    except (MaasError, InventoryError) as error:
         problems.append(f"MAAS does not show the pool of {', '.join(nodes)} yet: {error}")
     return problems

@@ -98,7 +98,7 @@ async def _serve(settings: Settings) -> None:
 
     access = Access.open(settings)
     slots = max(2, (os.cpu_count() or 2) * 3 // 2 + 1)
-    engine.start(access, PlayPool(slots), ansible_slots=slots)
+    await engine.start(access, PlayPool(slots), ansible_slots=slots)
     client = engine.Client(settings.engine_database)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

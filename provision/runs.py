@@ -6,15 +6,19 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from inventory.errors import UnknownRun as NotRecorded
 from inventory.records import Run, RunState
-from provision import engine, runner
+from provision import runner
 from provision.access import Access
 from provision.errors import NodesBusy, UnknownRun
 from provision.guards import Consent
 from provision.planning import Plan
 from provision.stages.job import Options
+
+if TYPE_CHECKING:
+    from provision import engine
 
 _LETTERS = {"bringup": "b", "reimage": "i"}
 
@@ -24,6 +28,8 @@ def submit(access: Access, plan: Plan, consent: Consent) -> str:
 
     `consent` proves that the operator agreed to exactly these nodes.
     """
+    from provision import engine
+
     if set(consent.nodes) != set(plan.names):
         raise ValueError("the consent is for other nodes than the plan")
     engine.migrate(access.settings.engine_database)
@@ -47,6 +53,8 @@ def resume(access: Access, run: str, who: str) -> tuple[str, ...]:
 
     Returns the nodes that are tried again. Raises UnknownRun, NodesBusy.
     """
+    from provision import engine
+
     record = known(access, run)
     engine.migrate(access.settings.engine_database)
     with closing(engine.Client(access.settings.engine_database)) as client:
@@ -70,6 +78,8 @@ def resume(access: Access, run: str, who: str) -> tuple[str, ...]:
 
 def cancel(access: Access, run: str, who: str, reason: str) -> int:
     """Stop a run; stages under way are told to stop. Returns how many parts were unfinished."""
+    from provision import engine
+
     known(access, run)
     with closing(engine.Client(access.settings.engine_database)) as client:
         count = client.cancel(run)
@@ -82,6 +92,8 @@ def cancel(access: Access, run: str, who: str, reason: str) -> int:
 
 def keep_going(access: Access, run: str) -> Callable[[], bool]:
     """Return a function that says whether the run has work left, and wakes a runner if none is there."""
+    from provision import engine
+
     client = engine.Client(access.settings.engine_database)
 
     def look() -> bool:

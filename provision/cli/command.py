@@ -50,7 +50,7 @@ def command(options: Mapping[str, str], *, lists: tuple[str, ...] = ()) -> Calla
 
         def run(context: Context, **given: Any) -> None:
             _refuse_swallowed(context)
-            _run(body, given)
+            _run(body, {name: () if value is None else value for name, value in given.items()})
 
         run.__name__ = body.__name__
         run.__doc__ = body.__doc__
@@ -68,9 +68,15 @@ def command(options: Mapping[str, str], *, lists: tuple[str, ...] = ()) -> Calla
 
 
 def _with_context(body: Body) -> inspect.Signature:
+    """Return the signature that Invoke reads. It takes an option's kind from its default, and would
+    make characters of a list whose default is a tuple."""
     signature = inspect.signature(body)
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return signature.replace(parameters=[context, *signature.parameters.values()])
+    options = [
+        option.replace(default=None) if option.default == () else option
+        for option in signature.parameters.values()
+    ]
+    return signature.replace(parameters=[context, *options])
 
 
 def _refuse_swallowed(context: Context) -> None:
@@ -104,9 +110,8 @@ def _run(body: Body, given: dict[str, Any]) -> None:
                 advice.EXIT_BUG,
                 _report_bug(error),
             )
-        where, _, what = str(error).partition(": ")
-        why = advice.causes(error) or getattr(error, "detail", "") or getattr(error, "why", "") or known.code
-        fail(where if what else "muster", what or where, why, known.exit, advice.next_after(error))
+        where, what, why = advice.told(error)
+        fail(where, what, why, known.exit, advice.next_after(error))
 
 
 def _refuse_bare(body: Body, given: Mapping[str, Any]) -> None:

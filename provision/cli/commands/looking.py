@@ -100,6 +100,10 @@ def _node_row(node: Node, state: NodeState, now: datetime) -> dict[str, object]:
     }
 
 
+def _ago(moment: datetime | None) -> str:
+    return f"{render.age(moment)} ago" if moment else "never"
+
+
 def _stage_since(state: NodeState) -> datetime | None:
     return state.in_stage_at or state.failed_at or state.stage_at
 
@@ -139,9 +143,9 @@ def _describe(access: Access, node: Node) -> None:
         f"{node.name}   rack {node.rack}{unit} · {profile.vendor} {profile.model} · "
         f"serial {node.serial or '-'} · "
         f"BMC {node.bmc.host} ({node.bmc.protocol})",
-        f"stage    {_stage_text(state)}, {render.age(_stage_since(state))} ago",
+        f"stage    {_stage_text(state)}, {_ago(_stage_since(state))}",
         f"pool     {_pool_text(state)}",
-        f"image    {state.image or '-'} deployed {render.age(state.deployed_at)} ago   "
+        f"image    {state.image or '-'} deployed {_ago(state.deployed_at)}   "
         f"MAAS {state.system_id or '-'}   address {node.address or state.address or '-'}",
     ]
     verdicts = access.store.verdicts(node.name, limit=1)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from inventory.records import RunState
-from provision import advice, engine, runner
+from provision import advice, runner
 from provision.access import Access
 from provision.cli import render
 from provision.cli.command import Ended, command
@@ -78,6 +78,8 @@ def _disk(access: Access) -> dict[str, object]:
 
 
 def _engine(access: Access) -> Sequence[dict[str, object]]:
+    from provision import engine
+
     engine.migrate(access.settings.engine_database)
     alive = runner.running(access.settings.state)
     rows = [_finding("runner", True, "at work" if alive else "not running; started when needed")]
