@@ -50,32 +50,44 @@ def boot(folder: Path, number: int = 0) -> Boot | None:
 
 
 def _parts(stream: Iterable[Chunk | Event]) -> Iterator[list[Chunk | Event]]:
-    """Start a part at firmware text after a kernel's, at a second kernel, at a mark of power."""
+    """Cut at marks of power, and within these where firmware or a kernel starts again."""
     part: list[Chunk | Event] = []
-    kernel_seen = False
     for entry in stream:
-        if isinstance(entry, Event):
-            if entry.kind is EventKind.MARK and entry.text.startswith("power") and _shows(part):
-                yield part
-                part, kernel_seen = [], False
-            part.append(entry)
-            continue
-        rest = entry.data
-        start = 0
-        for banner in _BANNER.finditer(entry.data):
-            kernel = banner.group().startswith(b"Linux")
-            if kernel_seen:
-                cut = entry.data.rfind(b"\n", 0, banner.start()) + 1
-                if cut > start:
-                    part.append(Chunk(entry.time, entry.data[start:cut]))
-                    start, rest = cut, entry.data[cut:]
-                yield part
-                part = []
-            kernel_seen = kernel
-        part.append(Chunk(entry.time, rest))
+        marked = isinstance(entry, Event) and entry.kind is EventKind.MARK and entry.text.startswith("power")
+        if marked and any(isinstance(shown, Chunk) for shown in part):
+            yield from _cut(part)
+            part = []
+        part.append(entry)
     if part:
-        yield part
+        yield from _cut(part)
 
 
-def _shows(part: list[Chunk | Event]) -> bool:
-    return any(isinstance(entry, Chunk) for entry in part)
+def _cut(part: list[Chunk | Event]) -> Iterator[list[Chunk | Event]]:
+    data = b"".join(entry.data for entry in part if isinstance(entry, Chunk))
+    cuts = _starts(data)
+    piece: list[Chunk | Event] = []
+    at = 0
+    for entry in part:
+        if isinstance(entry, Event):
+            piece.append(entry)
+            continue
+        start, at = at, at + len(entry.data)
+        while cuts and cuts[0] < at:
+            cut = cuts.pop(0)
+            if cut > start:
+                piece.append(Chunk(entry.time, data[start:cut]))
+            yield piece
+            piece, start = [], cut
+        piece.append(Chunk(entry.time, data[start:at]))
+    yield piece
+
+
+def _starts(data: bytes) -> list[int]:
+    """Return where lines begin that start a boot: firmware after a kernel, a kernel after a kernel."""
+    starts = []
+    kernel_seen = False
+    for banner in _BANNER.finditer(data):
+        if kernel_seen:
+            starts.append(data.rfind(b"\n", 0, banner.start()) + 1)
+        kernel_seen = banner.group().startswith(b"Linux")
+    return starts

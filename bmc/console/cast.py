@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from bmc.console.render import decoder, screen_size
+from bmc.console.render import Decoder, screen_size
 from bmc.console.store import Chunk, Event
 
 
@@ -16,7 +16,7 @@ def asciicast(stream: Iterable[Chunk | Event], title: str) -> Iterator[str]:
     start = recorded[0].time if recorded else 0.0
     header = {"version": 2, "width": size[0], "height": size[1], "timestamp": int(start), "title": title}
     yield json.dumps(header) + "\n"
-    text = decoder()
+    text = Decoder()
     for entry in recorded:
         at = round(max(entry.time - start, 0.0), 6)
         if isinstance(entry, Event):
@@ -24,3 +24,5 @@ def asciicast(stream: Iterable[Chunk | Event], title: str) -> Iterator[str]:
             yield json.dumps([at, "m", label]) + "\n"
         elif shown := text.decode(entry.data):
             yield json.dumps([at, "o", shown]) + "\n"
+    if shown := text.decode(b"", final=True):
+        yield json.dumps([round(recorded[-1].time - start, 6), "o", shown]) + "\n"

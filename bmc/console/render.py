@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -15,23 +14,43 @@ from bmc.console.plain import Plain
 from bmc.console.store import Chunk, Event
 
 _MOVE = re.compile(rb"\x1b\[([0-9]{1,3});([0-9]{1,3})[Hf]")
+_RUNS = re.compile(rb"[\x00-\x7f]+|[\x80-\xff]+")
+_HIGH_AT_END = re.compile(rb"[\x80-\xff]+\Z")
+_LONGEST_RUN = 512
 _PIECE = 512
 SMALL, LARGE = (80, 25), (100, 31)  # text mode, and the graphics text mode of UEFI firmware
 
 
-def _as_firmware_writes(exc: UnicodeError) -> tuple[str, int]:
-    """Read bytes that are no UTF-8 in the PC's own code page: firmware draws its boxes in it."""
-    if not isinstance(exc, UnicodeDecodeError):
-        raise exc
-    return exc.object[exc.start : exc.end].decode("cp437"), exc.end
+class Decoder:
+    """Reads console bytes as UTF-8; a run that is not goes by the PC's own code page, in which
+    firmware draws its boxes. Never fails."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def decode(self, data: bytes, *, final: bool = False) -> str:
+        data = self._held + data
+        run = _HIGH_AT_END.search(data)
+        self._held = b""
+        if run and not final and len(run.group()) < _LONGEST_RUN and _may_go_on(run.group()):
+            data, self._held = data[: run.start()], run.group()
+        return "".join(_decode_run(part) for part in _RUNS.findall(data))
 
 
-codecs.register_error("pc-console", _as_firmware_writes)
+def _decode_run(run: bytes) -> str:
+    try:
+        return run.decode()
+    except UnicodeDecodeError:
+        return run.decode("cp437")
 
 
-def decoder() -> codecs.IncrementalDecoder:
-    """Return a decoder for console bytes that never fails."""
-    return codecs.getincrementaldecoder("utf-8")("pc-console")
+def _may_go_on(run: bytes) -> bool:
+    """Tell whether `run` is UTF-8 that only lacks its end."""
+    try:
+        run.decode()
+    except UnicodeDecodeError as exc:
+        return exc.reason == "unexpected end of data"
+    return False
 
 
 def stamp(time: float) -> str:
@@ -80,7 +99,7 @@ def _text(raw: bytes) -> str:
     """Overwrite as a terminal does at each carriage return, then decode."""
     shown = ""
     for part in raw.split(b"\r"):
-        text = part.decode("utf-8", "pc-console")
+        text = Decoder().decode(part, final=True)
         shown = text + shown[len(text) :]
     return shown.rstrip()
 
@@ -99,7 +118,7 @@ def screen(stream: Iterable[Chunk | Event], size: tuple[int, int] | None = None)
     columns, rows = size or screen_size(data)
     shown = pyte.Screen(columns, rows)
     terminal = pyte.Stream(shown)
-    text = decoder().decode(data, final=True)
+    text = Decoder().decode(data, final=True)
     for start in range(0, len(text), _PIECE):
         try:
             terminal.feed(text[start : start + _PIECE])

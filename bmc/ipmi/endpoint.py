@@ -9,9 +9,12 @@ import os
 import socket
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from bmc.ipmi import packet
+
+if TYPE_CHECKING:
+    from bmc.ipmi.session import Session
 
 Address = tuple[str, int] | tuple[str, int, int, int]
 
@@ -56,18 +59,6 @@ class RoundTrip:
         return min(max(self.mean + 4 * self.spread, _LEAST_WAIT_S), _MOST_WAIT_S)
 
 
-class Listener(Protocol):
-    """A session, as the endpoint sees it."""
-
-    address: Address
-
-    def handshake_received(self, kind: int, body: bytes) -> None: ...
-
-    def payload_received(self, kind: int, datagram: bytes) -> None: ...
-
-    def message_received(self, message: bytes) -> None: ...
-
-
 class Endpoint(asyncio.DatagramProtocol):
     """Sends for all sessions and hands each packet to the session whose id it carries."""
 
@@ -75,8 +66,8 @@ class Endpoint(asyncio.DatagramProtocol):
         self.counts = counts or Counts()
         self.sdrs: dict[bytes, tuple[bytes, ...]] = {}  # one SDR for all BMCs of a kind
         self._trips: dict[Address, RoundTrip] = {}
-        self._sessions: dict[bytes, Listener] = {}
-        self._asking: dict[tuple[Address, int], Listener] = {}
+        self._sessions: dict[bytes, Session] = {}
+        self._asking: dict[tuple[Address, int], Session] = {}
         self._transports: dict[int, asyncio.DatagramTransport] = {}
         self._sequence = itertools.cycle(range(1, 64))
         self._leaving: set[asyncio.Task[None]] = set()
@@ -112,7 +103,7 @@ class Endpoint(asyncio.DatagramProtocol):
     def trip(self, address: Address) -> RoundTrip:
         return self._trips.setdefault(address, RoundTrip())
 
-    def enter(self, session: Listener) -> bytes:
+    def enter(self, session: Session) -> bytes:
         """Return a new session id of our side under which `session` gets its packets."""
         while (console_id := os.urandom(4)) in self._sessions or console_id == bytes(4):
             pass
@@ -122,7 +113,7 @@ class Endpoint(asyncio.DatagramProtocol):
     def leave(self, console_id: bytes) -> None:
         self._sessions.pop(console_id, None)
 
-    def ask(self, session: Listener) -> int:
+    def ask(self, session: Session) -> int:
         """Reserve a sequence number for a question outside any session."""
         for _ in range(64):
             number = next(self._sequence)
@@ -131,7 +122,7 @@ class Endpoint(asyncio.DatagramProtocol):
         self._asking[session.address, number] = session
         return number
 
-    def asked(self, session: Listener, number: int) -> None:
+    def asked(self, session: Session, number: int) -> None:
         self._asking.pop((session.address, number), None)
 
     def finish_later(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -151,7 +142,7 @@ class Endpoint(asyncio.DatagramProtocol):
             self._transports.clear()
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
-        session: Listener | None = None
+        session: Session | None = None
         if len(data) >= 20 and data[:4] == packet.RMCP_IPMI:
             if data[4] == 6:
                 kind = data[5] & 0x3F

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import struct
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -21,6 +22,7 @@ NAME_ONLY_LOOKUP = 0x10  # look users up by name alone, not by name and privileg
 
 _HEADER = 16  # RMCP, authentication type, payload type, session, sequence, length
 _IV = 16
+_SESSION_HEAD = struct.Struct("<BB4sIH")
 _PADS = [bytes(range(1, n + 1)) + bytes([n]) for n in range(16)]
 
 
@@ -34,9 +36,6 @@ class Suite:
     confidentiality: int
     digest: str
     tag_length: int  # bytes of the integrity check that are sent
-
-    def __str__(self) -> str:
-        return str(self.number)
 
 
 SUITES = {
@@ -117,13 +116,8 @@ class Seal:
         vector = os.urandom(_IV)
         encryptor = Cipher(self._aes, CBC(vector)).encryptor()
         secret = vector + encryptor.update(payload + _PADS[-(len(payload) + 1) % 16])
-        signed = b"\x06%c%b%b%b%b" % (
-            0xC0 | payload_type,
-            self._bmc_id,
-            self._sequence.to_bytes(4, "little"),
-            len(secret).to_bytes(2, "little"),
-            secret,
-        )
+        head = (0xC0 | payload_type, self._bmc_id, self._sequence, len(secret))
+        signed = _SESSION_HEAD.pack(6, *head) + secret
         filler = -(len(signed) + 2) % 4
         signed += b"%b%c\x07" % (b"\xff" * filler, filler)
         return RMCP_IPMI + signed + hmac.digest(self._integrity_key, signed, self._digest)[: self._tag_length]
@@ -156,10 +150,9 @@ class Handshake:
     """What both sides of one RAKP exchange know; every proof and key follows from it."""
 
     suite: Suite
-    username: bytes
     password: bytes
     kg: bytes  # the BMC's own key; the password where it has none
-    role: int
+    user: bytes  # role, length of the name, name
     console_id: bytes
     bmc_id: bytes
     console_random: bytes
@@ -169,31 +162,19 @@ class Handshake:
     def _mac(self, key: bytes, *parts: bytes) -> bytes:
         return hmac.digest(key, b"".join(parts), self.suite.digest)
 
-    @property
-    def _named_role(self) -> bytes:
-        return b"%c%c%b" % (self.role, len(self.username), self.username)
-
     def bmc_proof_holds(self, proof: bytes) -> bool:
         """Tell whether the BMC that sent RAKP2 knows our password."""
-        mine = self._mac(
-            self.password,
-            self.console_id,
-            self.bmc_id,
-            self.console_random,
-            self.bmc_random,
-            self.guid,
-            self._named_role,
-        )
-        return hmac.compare_digest(mine, proof)
+        said = (self.console_id, self.bmc_id, self.console_random, self.bmc_random, self.guid, self.user)
+        return hmac.compare_digest(self._mac(self.password, *said), proof)
 
     def own_proof(self) -> bytes:
         """Return what RAKP3 must carry."""
-        return self._mac(self.password, self.bmc_random, self.console_id, self._named_role)
+        return self._mac(self.password, self.bmc_random, self.console_id, self.user)
 
     def session_key(self) -> bytes:
-        return self._mac(self.kg, self.console_random, self.bmc_random, self._named_role)
+        return self._mac(self.kg, self.console_random, self.bmc_random, self.user)
 
     def final_check_holds(self, session_key: bytes, check: bytes) -> bool:
         """Tell whether RAKP4 shows that the BMC derived the same session key."""
-        mine = self._mac(session_key, self.console_random, self.bmc_id, self.guid)[: self.suite.tag_length]
-        return hmac.compare_digest(mine, check)
+        mine = self._mac(session_key, self.console_random, self.bmc_id, self.guid)
+        return hmac.compare_digest(mine[: self.suite.tag_length], check)

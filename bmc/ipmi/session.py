@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -105,17 +106,13 @@ class Session:
             await self.probe()
         try:
             await self._open_with_any()
-            await self._raise_privilege()
-        except BaseException:
+            await self.command(SET_PRIVILEGE, bytes((LEVELS[self.target.privilege],)))
+        except BaseException as exc:
             self._endpoint.counts.failed += 1
             await self.close()
+            if isinstance(exc, errors.CommandRefused):
+                raise self._too_low(f"level {self.target.privilege}") from exc
             raise
-
-    async def _raise_privilege(self) -> None:
-        try:
-            await self.command(SET_PRIVILEGE, bytes((LEVELS[self.target.privilege],)))
-        except errors.CommandRefused as exc:
-            raise self._too_low(f"level {self.target.privilege}") from exc
 
     async def _open_with_any(self) -> None:
         answered = ""
@@ -178,13 +175,13 @@ class Session:
         username, password = credential.username.encode(), credential.password.encode()
         role = packet.NAME_ONLY_LOOKUP | LEVELS[self.target.privilege]
         mine = os.urandom(16)
-        request = b"%b%b%c\x00\x00%c%b" % (self.bmc_id, mine, role, len(username), username)
+        request = self.bmc_id + mine + struct.pack("<BHB", role, 0, len(username)) + username
         body = await self._stage(packet.RAKP1, packet.RAKP2, request)
         theirs, self.guid, proof = body[8:24], body[24:40], body[40:]
         kg = credential.kg.encode() if credential.kg else password
-        shake = packet.Handshake(
-            suite, username, password, kg, role, self._console_id, self.bmc_id, mine, theirs, self.guid
-        )
+        user = bytes((role, len(username))) + username
+        sides = (self._console_id, self.bmc_id, mine, theirs, self.guid)
+        shake = packet.Handshake(suite, password, kg, user, *sides)
         if not shake.bmc_proof_holds(proof):
             refusal = packet.setup(packet.RAKP3, b"\x00\x0f\x00\x00" + self.bmc_id)
             self._endpoint.send(refusal, self.address)  # lets the BMC free the slot at once
