@@ -237,10 +237,17 @@ class BlockDevice:
 
 @dataclass(frozen=True, slots=True)
 class BootResource:
+    """An OS image. MAAS gives synced ones as osystem/series and uploaded ones by their bare name."""
+
     id: int
-    name: str  # osystem/series, or custom/name
+    name: str
     architecture: str
-    kind: str
+    kind: str  # Synced, Uploaded, Generated
+
+    @property
+    def os_image(self) -> str:
+        """The name that a deployment asks for: osystem/series."""
+        return self.name if "/" in self.name else f"custom/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,10 @@ class Transport:
             doubt = _doubt(answer)
             if doubt and not call.safe:
                 raise self._uncertain(call, started, doubt)
-            if doubt or _to_be_repeated(call, answer):
+            if doubt:
+                await self._pause(call, started, tries, why=doubt)
+                continue
+            if _to_be_repeated(call, answer):
                 await self._pause(call, started, tries, why=_reason(answer), answer=answer)
                 continue
             return _read(call, answer)
