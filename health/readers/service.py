@@ -9,8 +9,8 @@ from health.errors import Unreadable
 
 _COUNT = re.compile(r"^(\d+) (?:loaded )?units? listed\.")
 _ROW = re.compile(
-    r"^(?P<mark>[●*○\u00d7↻x] +)?(?P<unit>\S+\.(?:service|socket|target|device|mount|automount|swap|timer|path"
-    r"|slice|scope))\s+(?P<load>loaded|not-found|masked|error|bad-setting|merged|stub)\s+(?P<active>[a-z-]+)\s+(?P<sub>[\w-]+)"
+    r"^(?P<mark>[●*○\u00d7↻x] +)?(?P<unit>\S+\.(?:service|socket|target|device|mount|automount|swap|timer"
+    r"|path|slice|scope))\s+(?P<load>loaded|not-found|masked|error|bad-setting|merged|stub)\s+(?P<active>[a-z-]+)\s+(?P<sub>[\w-]+)"
     r"(?:\s+(?P<about>.*))?$"
 )
 _STATUS = re.compile(r"^[●*○\u00d7↻x]? ?(?P<unit>\S+\.\w+)(?: - (?P<about>.*))?$")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from health.outcome import Finding
-from health.recognise import gpu, kernel, system
+from health.recognise import gpu, ib, kernel, system
 
 KINDS: Mapping[str, Callable[[str], list[Finding]]] = {
     "dmesg": kernel.judge,
     "nvidia_smi": gpu.judge,
     "system": system.judge,
+    "ib": ib.judge,
 }
