@@ -61,7 +61,7 @@ def command(options: Mapping[str, str], *, lists: tuple[str, ...] = ()) -> Calla
             positional=[],
             iterable=list(lists),
             auto_shortflags=False,
-            help={name.replace("_", "-"): text for name, text in options.items()},
+            help={name.rstrip("_").replace("_", "-"): text for name, text in options.items()},
         )
 
     return make

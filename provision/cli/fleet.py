@@ -32,11 +32,15 @@ def ask(
 
 
 def run(
-    access: Access, nodes: Sequence[Node], action: Callable[[BmcTarget], Awaitable[T]]
+    access: Access,
+    nodes: Sequence[Node],
+    action: Callable[[BmcTarget], Awaitable[T]],
+    *,
+    deadline_s: float = 120.0,
 ) -> dict[str, T | Exception]:
     """Do something with every node's BMC, capped per subnet."""
     targets = [access.bmc(node) for node in nodes]
-    results = asyncio.run(fleet.each(targets, action))
+    results = asyncio.run(fleet.each(targets, action, deadline_s=deadline_s))
     answers: dict[str, T | Exception] = {}
     for name, result in results.items():
         answers[name] = result.error if result.error is not None else cast("T", result.value)

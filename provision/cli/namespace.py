@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from invoke.collection import Collection
 
-from provision.cli.commands import acting, bmcs, bringup, looking, power, site
+from provision.cli.commands import acting, bmcs, bringup, consoles, looking, power, site
 
 
 def collection() -> Collection:
@@ -30,6 +30,10 @@ def collection() -> Collection:
         root.add_task(task)
     for name, tasks in (
         ("power", (power.status, power.on, power.off, power.cycle)),
+        (
+            "console",
+            (consoles.capture, consoles.show, consoles.tail, consoles.grep, consoles.screen, consoles.cast_),
+        ),
         ("bmc", (bmcs.sel, bmcs.sensors, bmcs.fru, bmcs.identify, bmcs.reset)),
         ("inventory", (site.check,)),
     ):
