@@ -22,8 +22,10 @@ class Intent(StrEnum):
     COMMISSION = "commission"
     ENLIST = "enlist"
     INSTALL = "install"
+    TEST = "test"
     RESCUE = "rescue"
     LOCAL = "local"
+    NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,11 @@ class BootService:
         message: str = "",
         results: Sequence[ScriptResult] = (),
         address: str = "",
-    ) -> bool:
-        """Report how a phase goes; False when MAAS did not take it. Nobody waits for MAAS here."""
+    ) -> str:
+        """Report how a phase goes; return what MAAS wants next, "" when it did not take the report.
+
+        The answers are stay, reboot, poweroff and testing.
+        """
         body = {
             "token": token,
             "phase": phase,
@@ -103,18 +108,18 @@ class BootService:
         try:
             async with self._session.post(f"{self.url}/report", json=body, timeout=_TIMEOUT) as answer:
                 if answer.status < 300:
-                    return True
+                    return str((await answer.json(content_type=None)).get("next", ""))
                 log.warning("report %s %s to %s: status %d", phase, event, self.url, answer.status)
-        except (aiohttp.ClientError, TimeoutError) as exc:
+        except (aiohttp.ClientError, TimeoutError, ValueError, AttributeError) as exc:
             log.warning("report %s %s to %s: %s", phase, event, self.url, exc)
-        return False
+        return ""
 
 
 def _parse(body: object) -> Order:
     if not isinstance(body, dict):
         raise BootServiceError("Exec format error (https://ipxe.org/2e008001)")
     try:
-        intent = Intent(str(body.get("action", body.get("intent", ""))))
+        intent = Intent(str(body.get("intent", "")))
     except ValueError as exc:
         raise BootServiceError("Exec format error (https://ipxe.org/2e008001)") from exc
     keys = body.get("ssh_keys") or []

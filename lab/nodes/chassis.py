@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from lab.chassis import BootOverrideSource, SerialSink
 from lab.errors import LabError
@@ -14,31 +12,20 @@ from lab.nodes.boot_service import BootService, Intent
 from lab.nodes.cgroup import Group
 from lab.nodes.disk import Disk
 from lab.nodes.faults import INSIDE, NodeFault, NodeFaults
-from lab.nodes.firmware import GPU_BUSES, Pace
+from lab.nodes.firmware import GPU_BUSES
 from lab.nodes.guest import Ending, Guest, System
+from lab.nodes.house import House
 from lab.nodes.kernel import KernelLog, kernel_messages, loader_text, panic_messages
 from lab.nodes.live import Live
 from lab.nodes.serial import SerialPort
 from lab.nodes.share import Share
 from lab.nodes.sshd import answers_ssh
-from lab.spec import LabNet, NodeSpec
+from lab.spec import NodeSpec
 
 log = logging.getLogger(__name__)
 
 _SYSTEMD = ("/lib/systemd/systemd", "--show-status=1")
 _CMDLINE = "BOOT_IMAGE=/boot/vmlinuz root=LABEL=labroot ro console=tty0 console=ttyS0,115200n8"
-
-
-@dataclass(frozen=True, slots=True)
-class House:
-    """What all namespace nodes of one lab share."""
-
-    net: LabNet
-    layers: tuple[Path, ...]  # the lab's own over Debian, top first
-    sysctl: Path
-    cgroup: Path
-    folder: Path  # one folder a node below it
-    pace: Pace = field(default_factory=Pace)
 
 
 class NamespaceChassis:
@@ -61,6 +48,7 @@ class NamespaceChassis:
         self._guest = Guest(spec, house.net, Group(house.cgroup / spec.name), self._folder / "mounts")
         self._machine: asyncio.Task[None] | None = None
         self._override: BootOverrideSource = lambda: None
+        self._token = ""  # of this boot; MAAS takes no report without it
         self._background: set[asyncio.Task[None]] = set()
 
     @property
@@ -124,6 +112,7 @@ class NamespaceChassis:
     async def _boot(self, boot_device: str | None) -> Ending:
         emit, pace = self._port.emit, self._house.pace
         self._port.reset()
+        self._token = ""
         await firmware.self_test(emit, self.spec, pace)
         if boot_device == "bios":
             emit(firmware.setup_screen(self.spec))
@@ -131,9 +120,9 @@ class NamespaceChassis:
         order = ("disk", "pxe") if boot_device == "disk" else ("pxe", "disk")
         while True:
             for device in order:
-                ending = await (self._boot_network() if device == "pxe" else self._boot_disk())
-                if ending is not None:
-                    return ending
+                tried = await (self._boot_network() if device == "pxe" else self._boot_disk())
+                if tried is not None:
+                    return tried
             await firmware.no_boot_device(emit, pace)
 
     async def _boot_network(self) -> Ending | None:
@@ -148,8 +137,12 @@ class NamespaceChassis:
             self._port.emit("Booting... no boot file name received. System reset.\n\n")
             await asyncio.sleep(self._house.pace.retry)
             return Ending.REBOOT
+        self._token = order.token
         if order.intent is Intent.LOCAL:
             return None
+        if order.intent is Intent.NOTHING:
+            self._port.emit("MAAS has nothing for this machine, powering off\n")
+            return Ending.POWEROFF
         await self._panic_if_told()
         live = Live(self.spec, self._house, self._guest, self._share, self._service)
         ending = await live.carry_out(order, self.disk, self._port)
@@ -191,9 +184,8 @@ class NamespaceChassis:
     async def _report_up(self) -> None:
         """Tell MAAS that this boot is finished, once sshd answers."""
         await answers_ssh(self.spec.address, self.spec.ssh_port)
-        token = self._share.token
         await self._service.report(
-            token, "boot", "finished", message="sshd answers", address=self.spec.address
+            self._token, "boot", "finished", message="sshd answers", address=self.spec.address
         )
 
     async def _panic_if_told(self) -> None:

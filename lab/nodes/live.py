@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lab.nodes.boot_service import BootService, Intent, Order, ScriptResult
 from lab.nodes.disk import Disk
 from lab.nodes.guest import Ending, Guest, System
+from lab.nodes.house import House
 from lab.nodes.kernel import KernelLog, kernel_messages
 from lab.nodes.serial import SerialPort
 from lab.nodes.share import Share
 from lab.spec import NodeSpec
 
-if TYPE_CHECKING:
-    from lab.nodes.chassis import House
-
-_PHASES = {Intent.COMMISSION: "commissioning", Intent.ENLIST: "enlistment", Intent.INSTALL: "installation"}
+_PHASES = {
+    Intent.COMMISSION: "commissioning",
+    Intent.ENLIST: "enlistment",
+    Intent.INSTALL: "installation",
+    Intent.TEST: "testing",
+}
 
 
 class Live:
@@ -34,39 +37,53 @@ class Live:
         self._out = house.folder / spec.name / "out"
 
     async def carry_out(self, order: Order, disk: Disk, port: SerialPort) -> Ending | None:
-        """Return how it ended; None when it failed and the node stays as it is, for a human to see."""
+        """Return how it ended; None when the node stays as it is, for a human to see."""
         if order.intent is Intent.RESCUE:
-            await self._service.report(order.token, "rescue", "started", address=self._spec.address)
+            await self._report(order, "rescue", "started")
             await self._boot(order, "rescue", None, port)
             return Ending.POWEROFF
         phase = _PHASES[order.intent]
-        await self._service.report(order.token, phase, "started", address=self._spec.address)
+        await self._report(order, phase, "started")
         if order.intent is Intent.INSTALL:
-            return await self._install(order, disk, port)
-        await self._boot(order, "commission", None, port)
-        results = self._script_results()
-        event = "finished" if results else "failed"
-        await self._service.report(order.token, phase, event, results=results, address=self._spec.address)
+            wanted = await self._install(order, disk, port)
+        else:
+            wanted = await self._examine(order, phase, port)
+        if wanted == "reboot":
+            port.emit("reboot: Restarting system\n")
+            return Ending.REBOOT
+        if wanted == "stay":
+            return None
         port.emit("reboot: Power down\n")
         return Ending.POWEROFF
 
-    async def _install(self, order: Order, disk: Disk, port: SerialPort) -> Ending | None:
+    async def _examine(self, order: Order, phase: str, port: SerialPort) -> str:
+        """Run the commissioning scripts. MAAS's tests of disks have no disk to test and are left out."""
+        if order.intent is Intent.TEST:
+            return await self._report(order, phase, "finished")
+        await self._boot(order, "commission", None, port)
+        results = self._script_results()
+        event = "finished" if results else "failed"
+        wanted = await self._report(order, phase, event, results=results)
+        return await self._report(order, "testing", "finished") if wanted == "testing" else wanted
+
+    async def _install(self, order: Order, disk: Disk, port: SerialPort) -> str:
         await disk.format()
         await self._boot(order, "install", disk, port)
-        log_text = _read(self._out / "install.log")
+        text = _read(self._out / "install.log")
         status = int(_read(self._out / "install.status") or b"1")
-        result = ScriptResult("/tmp/install.log", status, log_text)
+        result = ScriptResult("/tmp/install.log", status, text)
         if status != 0:
-            message = log_text.decode(errors="replace").strip().splitlines()[-1] if log_text else "no log"
-            await self._service.report(
-                order.token, "installation", "failed", message=message, results=[result]
-            )
-            return None
-        self._share.keep_token(order.token)
+            message = text.decode(errors="replace").strip().splitlines()[-1] if text else "no log"
+            return await self._report(order, "installation", "failed", message=message, results=[result])
         disk.mark_installed(order.hostname or self._spec.name)
-        await self._service.report(order.token, "installation", "finished", results=[result])
-        port.emit("reboot: Restarting system\n")
-        return Ending.REBOOT
+        return await self._report(order, "installation", "finished", results=[result])
+
+    async def _report(
+        self, order: Order, phase: str, event: str, *, message: str = "", results: Sequence[ScriptResult] = ()
+    ) -> str:
+        return await self._service.report(
+            order.token, phase, event, message=message, results=results, address=self._spec.address
+        )
 
     async def _boot(self, order: Order, program: str, disk: Disk | None, port: SerialPort) -> Ending:
         shutil.rmtree(self._out, ignore_errors=True)

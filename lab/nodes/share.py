@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from lab.nodes.boot_service import Order
+from lab.nodes.disk import SIZE_BYTES
 from lab.nodes.kernel import KernelLog
 from lab.spec import NodeSpec
 
@@ -17,14 +18,14 @@ class Share:
     def __init__(self, folder: Path, spec: NodeSpec) -> None:
         self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._token = folder.parent / "token"
-        facts = {"name": spec.name, "serial": spec.serial, "number": spec.number, "mac": spec.mac}
+        facts: dict[str, object] = {
+            "name": spec.name,
+            "serial": spec.serial,
+            "number": spec.number,
+            "mac": spec.mac,
+        }
+        facts["disk_bytes"] = SIZE_BYTES
         (folder / "facts.json").write_text(json.dumps(facts))
-
-    @property
-    def token(self) -> str:
-        """What MAAS gave at the last installation; a report of a later boot carries it."""
-        return self._token.read_text(encoding="utf-8") if self._token.exists() else ""
 
     def prepare(self, cmdline: str, order: Order | None = None) -> None:
         """Set what the next system sees: its command line, and its order if it has one."""
@@ -38,10 +39,6 @@ class Share:
         (orders / "image").write_text(f"{order.image}\n")
         (orders / "ssh_keys").write_text("".join(f"{key}\n" for key in order.ssh_keys))
         (orders / "user_data").write_bytes(order.user_data)
-
-    def keep_token(self, token: str) -> None:
-        self._token.touch(mode=0o600)
-        self._token.write_text(token, encoding="utf-8")
 
     def keep_kernel_log(self, kernel: KernelLog) -> None:
         (self.folder / "kernel.log").write_text("".join(f"<6>{line}\n" for line in kernel.lines))
