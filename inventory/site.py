@@ -16,7 +16,7 @@ from inventory.racks import Described, Names, read_rack
 _SITE = {"name", "maas", "ssh", "credentials", "prepare", "spare_share"}
 _PROFILE = {"vendor", "model", "os_image", "deadlines", "limits", "checks", "playbook"}
 # Two waits inside a stage have deadlines of their own: giving a machine back, and its first SSH.
-_DEADLINES = [str(stage) for stage in Stage if stage is not Stage.RACKED] + ["released", "ssh"]
+_DEADLINES = [str(stage) for stage in Stage if stage is not Stage.RACKED] + ["console", "released", "ssh"]
 _WEEK = 7 * 86400.0
 # kind:rest, and nothing that a password pasted by mistake would pass for
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:\S.*")
