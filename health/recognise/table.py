@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from health.outcome import Finding
-from health.recognise import gpu, ib, kernel, system
+from health.recognise import gpu, ib, kernel, load, system, ufm
 
 KINDS: Mapping[str, Callable[[str], list[Finding]]] = {
     "dmesg": kernel.judge,
     "nvidia_smi": gpu.judge,
     "system": system.judge,
     "ib": ib.judge,
+    "dcgm_nccl": load.judge,
+    "ufm": ufm.judge,
 }
