@@ -27,6 +27,15 @@ _ADVISORY_LOCK = 0x4D55_5354  # one writer at a time, so that event ids rise in 
 _ROOM = 1 << 20  # bytes; an I/O error with less than this left is a full disk
 
 
+_BUSY = (
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.QueryCanceled,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+    PoolTimeout,
+)
+
+
 class Database:
     """An open database whose tables are up to date."""
 
@@ -110,7 +119,7 @@ def typed(exc: Exception, where: str, path: Path | None) -> StoreError:
         return _typed_sqlite(cause, where, path)
     if isinstance(cause, psycopg.errors.DiskFull):
         return StoreFull(where, "no space is left on the server's disk")
-    if isinstance(cause, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled | PoolTimeout):
+    if isinstance(cause, _BUSY):
         return StoreBusy(where, "somebody else kept it locked")
     if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreUnreachable(where, _first_line(cause))
