@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lab.control import ask
+from lab.control import ask, causes
 from lab.errors import BadRequest, Exit, LabError, Refused
 from lab.lifecycle import take_down, take_up
 from lab.plan import Plan
@@ -22,8 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         return int(options.run(options, LabNet.from_environment(), LabPaths.from_environment()))
     except LabError as exc:
-        cause = f"\n  why: {_causes(exc)}" if _causes(exc) else "\n  why: see what it says above"
-        sys.stderr.write(f"error: {exc.where}: {exc}{cause}\n  next: {exc.follow}\n")
+        why = causes(exc) or "nothing beneath it failed"
+        sys.stderr.write(f"error: {exc.where}: {exc}\n  why: {why}\n  next: {exc.follow}\n")
         return int(exc.code)
 
 
@@ -165,15 +165,6 @@ def _need_root() -> None:
             "nodes are namespaces with network and mounts of their own, which only root can make",
             follow="run the same command as root, for example with sudo",
         )
-
-
-def _causes(error: BaseException) -> str:
-    found = []
-    cause = error.__cause__
-    while cause is not None:
-        found.append(str(cause) or type(cause).__name__)
-        cause = cause.__cause__
-    return ": ".join(found)
 
 
 def _faults(node: dict[str, Any]) -> str:

@@ -28,9 +28,10 @@ from lab.nodes.boot_service import BootService
 from lab.nodes.chassis import NamespaceChassis
 from lab.nodes.faults import LIMITS, NodeFault
 from lab.nodes.house import House, build_house
+from lab.nodes.proxy import PackageProxy
 from lab.plan import Plan
 from lab.secrets import LabSecrets
-from lab.spec import BMC_USER, MAAS_PORT, LabNet, LabPaths, NodeSpec, RackKind
+from lab.spec import BMC_USER, MAAS_PORT, PROXY_PORT, LabNet, LabPaths, NodeSpec, RackKind, cache_folder
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class Lab:
         self._machine_faults: dict[str, dict[str, float]] = {}
         self._rack = Rack()
         self._house: House | None = None
+        self._proxy: PackageProxy | None = None
         self._maas: MaasServer | None = None
         self._session: aiohttp.ClientSession | None = None
         self._growing = asyncio.Lock()
@@ -91,6 +93,8 @@ class Lab:
         """Cut all power and stop all services; disks stay."""
         await asyncio.gather(*(_close(chassis) for chassis in self._chassis.values()))
         await self._rack.close()
+        if self._proxy is not None:
+            await self._proxy.close()
         if self._maas is not None:
             await self._maas.close()
         if self._session is not None:
@@ -143,9 +147,11 @@ class Lab:
             return LightChassis(name=spec.name, serial=spec.serial, mac=spec.mac)
         if spec.rack is RackKind.REAL:
             raise BadRequest("rack lab-real", "is not built yet", follow="leave it out")
+        assert self._session is not None
         if self._house is None:
             self._house = await asyncio.to_thread(build_house, self._net, self._paths)
-        assert self._session is not None
+            self._proxy = PackageProxy(self._house.archive, cache_folder() / "packages", self._session)
+            await self._proxy.start(self._net.gateway, PROXY_PORT)
         service = BootService(self._session, f"http://{self._net.maas_host}:{MAAS_PORT}", spec.mac)
         return NamespaceChassis(spec, self._house, service)
 

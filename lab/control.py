@@ -21,11 +21,13 @@ NOT_UP = "invoke lab.up"
 
 
 class RemoteError(LabError):
-    """What the daemon refused or failed, as it said it."""
+    """What the daemon refused or failed, as it said it; its causes travel as one text."""
 
-    def __init__(self, where: str, what: str, *, follow: str, code: int) -> None:
-        super().__init__(where, what, follow=follow)
-        self.code = Exit(code)
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        super().__init__(document["where"], document["what"], follow=document["follow"])
+        self.code = Exit(document["code"])
+        if document["why"]:
+            self.__cause__ = RuntimeError(document["why"])
 
 
 def ask(path: Path, request: Request, timeout_s: float | None = 60.0) -> Answer:
@@ -45,7 +47,7 @@ def ask(path: Path, request: Request, timeout_s: float | None = 60.0) -> Answer:
         raise NoService("lab", "its daemon went away in the middle of an answer", follow=NOT_UP)
     answer: Answer = json.loads(raw)
     if "error" in answer:
-        raise RemoteError(**answer["error"])
+        raise RemoteError(answer["error"])
     return answer
 
 
@@ -71,11 +73,25 @@ async def listen(path: Path, serve: Serve) -> asyncio.Server:
 
 def describe(error: LabError) -> Answer:
     """Return an error as it goes over the line."""
-    what = str(error)
+    return {
+        "error": {
+            "where": error.where,
+            "what": str(error),
+            "why": causes(error),
+            "follow": error.follow,
+            "code": int(error.code),
+        }
+    }
+
+
+def causes(error: BaseException) -> str:
+    """Return what caused an error, nearest first."""
+    found = []
     cause = error.__cause__
-    if cause is not None:
-        what = f"{what}: {cause}"
-    return {"error": {"where": error.where, "what": what, "follow": error.follow, "code": int(error.code)}}
+    while cause is not None:
+        found.append(str(cause) or type(cause).__name__)
+        cause = cause.__cause__
+    return ": ".join(found)
 
 
 async def _answer(serve: Serve, raw: bytes) -> Answer:

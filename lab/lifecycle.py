@@ -88,7 +88,7 @@ def _start(net: LabNet, paths: LabPaths, plan: Plan, say: Callable[[str], None])
         )
     answer = json.loads(raw)
     if "error" in answer:
-        raise RemoteError(**answer["error"])
+        raise RemoteError(answer["error"])
 
 
 def _arguments(plan: Plan) -> list[str]:

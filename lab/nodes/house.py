@@ -10,7 +10,7 @@ from lab.nodes.firmware import Pace
 from lab.nodes.image import build_layer, copy_sysctl
 from lab.nodes.network import drop_bridge, raise_bridge, raise_inotify_limits
 from lab.nodes.rootfs import ensure_rootfs
-from lab.nodes.sources import machine_archive
+from lab.nodes.sources import Archive, machine_archive
 from lab.spec import LabNet, LabPaths, cache_folder
 
 
@@ -23,6 +23,7 @@ class House:
     sysctl: Path
     cgroup: Path
     folder: Path  # one folder a node below it
+    archive: Archive
     pace: Pace = field(default_factory=Pace)
 
 
@@ -40,7 +41,7 @@ def build_house(net: LabNet, paths: LabPaths) -> House:
     raise_inotify_limits()
     raise_bridge(net)
     paths.nodes.mkdir(parents=True, exist_ok=True)
-    return House(net, (layer, rootfs), sysctl, cgroup, paths.nodes)
+    return House(net, (layer, rootfs), sysctl, cgroup, paths.nodes, archive)
 
 
 def tear_down(net: LabNet) -> bool:

@@ -60,16 +60,27 @@ def build_layer(target: Path, rootfs: Path, net: LabNet, archive: Archive) -> Pa
         (wants / own.name).symlink_to(f"/etc/systemd/system/{own.name}")
     for unit in _MASKED:
         (units / unit).symlink_to("/dev/null")
-    settings = [f'Acquire::http::Proxy "http://{net.gateway}:{PROXY_PORT}";', *archive.settings]
+    settings = ['Acquire::Languages "none";', f'Acquire::http::Proxy "http://{net.gateway}:{PROXY_PORT}";', *archive.settings]
     apt = work / "etc/apt/apt.conf.d/90lab"
     apt.parent.mkdir(parents=True, exist_ok=True)
     apt.write_text("".join(f"{line}\n" for line in settings))
+    _write_sources(work, archive)
     # libfaketime under a path that does not depend on the machine's architecture.
     for library in rootfs.glob("usr/lib/*/faketime/libfaketime.so.1"):
         (work / "usr/lib/lab" / library.name).symlink_to(f"/{library.relative_to(rootfs)}")
     shutil.rmtree(target, ignore_errors=True)
     work.rename(target)
     return target
+
+
+def _write_sources(work: Path, archive: Archive) -> None:
+    """Give nodes the machine's sources over http: the proxy speaks https where the source wants it."""
+    lines = [source.line.replace("https://", "http://") for source in archive.sources]
+    (work / "etc/apt/sources.list").write_text("".join(f"{line}\n" for line in lines))
+    for keyring in {source.signed_by for source in archive.sources if source.signed_by}:
+        place = work / keyring.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(keyring, place)
 
 
 def copy_sysctl(target: Path) -> Path:
