@@ -13,6 +13,7 @@ from aiohttp.typedefs import Handler
 from lab.maas.api.dispatch import Dispatcher
 from lab.maas.api.form import read_body
 from lab.maas.api.oauth import Keys
+from lab.maas.boot.metadata import MetadataService
 from lab.maas.boot.service import BootService
 from lab.maas.clock import Clock, SystemClock
 from lab.maas.config import MaasConfig
@@ -94,6 +95,7 @@ class MaasServer:
         app.router.add_get("/boot/{mac}", boot.boot)
         app.router.add_post("/boot/{mac}/report", boot.report)
         app.router.add_get("/ipxe/{mac}", boot.ipxe)
+        app.router.add_post("/MAAS/metadata/{version}/", MetadataService(self._ctl).__call__)
         app.router.add_post("/MAAS/accounts/authenticate/", self._authenticate)
         app.router.add_route("*", API + "/{path:.*}", dispatcher.__call__)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)

@@ -26,7 +26,7 @@ _CAPABILITIES = (
 def version(call: Call) -> Answer:
     """Show what this MAAS is and can; everybody may ask."""
     capabilities = list(_CAPABILITIES)
-    return Answer({"capabilities": capabilities, "version": call.ctl.config.version, "subversion": "lab"})
+    return Answer({"capabilities": capabilities, "version": call.ctl.config.version, "subversion": ""})
 
 
 def _user(one: User) -> Json:
@@ -114,7 +114,7 @@ def get_config(call: Call) -> Answer:
     if name not in call.region.settings:
         known = ", ".join(sorted(call.region.settings))
         raise bad(name or "name", f"{name} is not a valid config setting (valid settings are: {known}).")
-    return Answer(call.region.settings[name])
+    return Answer(call.region.settings[name], content_type="application/json")
 
 
 def set_config(call: Call) -> Answer:

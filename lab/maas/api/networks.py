@@ -157,7 +157,7 @@ def unlink_subnet(call: Call) -> Answer:
 def read_disks(call: Call) -> Answer:
     """List a machine's block devices."""
     one = call.machine()
-    return Answer([storage.disk(one, found) for found in one.disks])
+    return Answer([storage.listed_disk(one, found) for found in one.disks])
 
 
 def read_disk(call: Call) -> Answer:
@@ -165,7 +165,7 @@ def read_disk(call: Call) -> Answer:
     one = call.machine()
     for found in one.disks:
         if call.params["id"] in {str(found.id), found.name}:
-            return Answer(storage.disk(one, found))
+            return Answer(storage.listed_disk(one, found))
     raise _missing("BlockDevice")
 
 

@@ -140,7 +140,7 @@ class BootService:
             return self._enlist(mac, machine, report)
         if machine is None:
             raise Refusal(404, f"no machine has the address {mac}")
-        if not secrets.compare_digest(report.token, machine.boot.token) or not report.token:
+        if report.token not in _good_tokens(machine, report.phase):
             raise Refusal(403, "stale token: the machine has been booted or stopped since")
         if machine.status not in _EXPECTED[report.phase]:
             raise Refusal(409, f"a machine that is {machine.status.label} has no {report.phase} to report")
@@ -161,6 +161,14 @@ class BootService:
         del self._strangers[mac]
         self._ctl.note(made, Kind.NEW)
         return "poweroff"
+
+
+def _good_tokens(machine: Machine, phase: Phase) -> set[str]:
+    """Return the tokens that may report a phase: an installed system keeps that of its installer."""
+    good = {machine.boot.token}
+    if phase is Phase.BOOT:
+        good.add(machine.boot.system_token)
+    return good - {""}
 
 
 def _commissioning(ctl: Conductor, machine: Machine, report: Report) -> str:
@@ -217,6 +225,8 @@ def _installation(ctl: Conductor, machine: Machine, report: Report) -> str:
 def _booted(ctl: Conductor, machine: Machine, report: Report) -> str:
     if report.event is Progress.FINISHED:
         deploy.booted(ctl, machine, report.address)
+    elif report.event is Progress.STARTED:
+        deploy.booting(ctl, machine, report.address)
     elif report.event is Progress.FAILED and machine.status is Status.DEPLOYING:
         ctl.note(machine, Kind.POST_INSTALL_FAILED, report.message)
         ctl.mark_failed(machine, report.message or "Failed to boot the installed system.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lab.maas.errors import Refusal
 from lab.maas.faults import Fault
-from lab.maas.life import inventory, powering, scripts, testing
+from lab.maas.life import inventory, powering, scripts, storage, testing
 from lab.maas.life.conductor import Conductor
 from lab.maas.life.scripts import ReportedResult
 from lab.maas.model.events import Kind
@@ -40,6 +40,7 @@ def begin(ctl: Conductor, machine: Machine, user: str, order: CommissionOrder) -
     machine.netboot = True
     for port in machine.interfaces:
         port.links = []
+    storage.clear(machine)
     ctl.asked(machine, Kind.USER_COMMISSION, user)
     ctl.note(machine, Kind.COMMISSIONING)
     scripts.commissioning_set(ctl, machine, skip_bmc_config=order.skip_bmc_config)

@@ -18,6 +18,14 @@ from lab.maas.model.status import Status
 INSTALL_FAILED = "Installation failed (refer to the installation log for more information)."
 
 
+# The installer's own names of its stages, and what MAAS says when it hears them.
+_STAGES = {
+    "cmd-install/stage-partitioning": Kind.CONFIGURING_STORAGE,
+    "cmd-install/stage-extract": Kind.INSTALLING_OS,
+    "cmd-install/stage-curthooks": Kind.CONFIGURING_OS,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class DeployOrder:
     """What a user wants on the machine."""
@@ -33,7 +41,7 @@ class DeployOrder:
 def acquire(ctl: Conductor, machine: Machine, user: str, agent_name: str, comment: str) -> None:
     """Give a Ready machine to a user."""
     ctl.new_turn(machine)
-    machine.owner = user
+    machine.owner, machine.acquired = user, True
     machine.agent_name = agent_name
     ctl.asked(machine, Kind.USER_ACQUIRE, user, comment)
     ctl.move(machine, Status.ALLOCATED)
@@ -63,6 +71,7 @@ def _start(ctl: Conductor, machine: Machine, user: str, order: DeployOrder, imag
     kernel = order.kernel or image.architecture.partition("/")[2]
     machine.order = Order(osystem, series, kernel, order.user_data, order.ephemeral)
     machine.netboot = True
+    machine.boot.system_token = ""
     machine.installation_set = None
     if not order.ephemeral:
         scripts.installation_set(ctl, machine)
@@ -116,13 +125,8 @@ def started(ctl: Conductor, machine: Machine) -> None:
 def progress(ctl: Conductor, machine: Machine, message: str) -> None:
     """Note how far the installer is."""
     ctl.note(machine, Kind.INSTALL, message)
-    said = message.lower()
-    kind = Kind.INSTALLING_OS
-    if "storage" in said or "partition" in said:
-        kind = Kind.CONFIGURING_STORAGE
-    elif "config" in said or "boot" in said:
-        kind = Kind.CONFIGURING_OS
-    ctl.note(machine, kind, action="cmd-install")
+    stage, _, _ = message.partition(":")
+    ctl.note(machine, _STAGES.get(stage, Kind.INSTALLING_OS), action=stage if stage in _STAGES else "")
 
 
 def finished(ctl: Conductor, machine: Machine, log: str) -> None:
@@ -134,10 +138,16 @@ def finished(ctl: Conductor, machine: Machine, log: str) -> None:
         failed(ctl, machine, "curtin command install", base64.b64encode(text.encode()).decode())
         return
     _close_log(ctl, machine, ResultStatus.PASSED, log)
-    machine.netboot = False
-    ctl.note(machine, Kind.INSTALLATION_FINISHED, "Node disabled netboot")
+    stop_netboot(ctl, machine)
     ctl.note(machine, Kind.REBOOTING)
     ctl.touch(machine)
+
+
+def stop_netboot(ctl: Conductor, machine: Machine) -> None:
+    """From now on the machine boots from its disk, and what lies there has a token of its own."""
+    machine.netboot = False
+    machine.boot.system_token = machine.boot.token
+    ctl.note(machine, Kind.INSTALLATION_FINISHED, "Node disabled netboot")
 
 
 def failed(ctl: Conductor, machine: Machine, message: str, log: str) -> None:
@@ -156,14 +166,22 @@ def _close_log(ctl: Conductor, machine: Machine, status: ResultStatus, log: str)
             scripts.change(ctl, machine, one, status)
 
 
-def booted(ctl: Conductor, machine: Machine, address: str | None) -> None:
-    """Note that the deployed system is up, and where it can be reached."""
+def booting(ctl: Conductor, machine: Machine, address: str | None) -> bool:
+    """Note that the deployed system speaks: that is Deployed already. Say whether it is news."""
     if address:
         network.learn_address(ctl.region, machine, address)
     if machine.status is not Status.DEPLOYING:
-        return
+        return False
     if ctl.faults.of(machine.system_id, Fault.STUCK_DEPLOYING):
-        return
+        return False
+    token = machine.boot.token
     ctl.new_turn(machine)
-    ctl.note(machine, Kind.DEPLOYED)
+    machine.boot.token = token
     ctl.move(machine, Status.DEPLOYED)
+    return True
+
+
+def booted(ctl: Conductor, machine: Machine, address: str | None) -> None:
+    """Note that the deployed system is up, and where it can be reached."""
+    if booting(ctl, machine, address):
+        ctl.note(machine, Kind.DEPLOYED)

@@ -57,6 +57,7 @@ def let_go(ctl: Conductor, machine: Machine) -> None:
     ctl.note(machine, Kind.RELEASING)
     machine.order = Order(ephemeral=machine.order.ephemeral)
     machine.netboot = True
+    machine.boot.system_token = ""
 
 
 async def _erase(ctl: Conductor, machine: Machine, turn: int, *, quick: bool) -> None:
@@ -95,7 +96,7 @@ def _finish(ctl: Conductor, machine: Machine) -> None:
 
 def forget_owner(machine: Machine) -> None:
     """Drop everything that belonged to the machine's owner."""
-    machine.owner = None
+    machine.owner, machine.acquired = None, False
     machine.agent_name = ""
     machine.annotations = {}
     machine.error_description = ""

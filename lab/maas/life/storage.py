@@ -24,17 +24,17 @@ def set_layout(ctl: Conductor, machine: Machine, name: str) -> None:
     if machine.boot_disk is None:
         raise Refusal(400, "Cannot set layout, because the machine has no storage attached.")
     if name == "lvm":
-        _clear(machine)
+        clear(machine)
         _lvm(ctl, machine)
     elif name == "blank":
-        _clear(machine)
+        clear(machine)
     else:
         flat(ctl, machine)
 
 
 def flat(ctl: Conductor, machine: Machine) -> None:
     """Put one root partition on the boot disk."""
-    _clear(machine)
+    clear(machine)
     disk = machine.boot_disk
     if disk is None:
         return
@@ -51,7 +51,8 @@ def root_is_mounted(machine: Machine) -> bool:
     )
 
 
-def _clear(machine: Machine) -> None:
+def clear(machine: Machine) -> None:
+    """Take everything off the disks."""
     machine.disks = [one for one in machine.disks if not one.virtual]
     machine.volume_group = None
     for one in machine.disks:

@@ -84,9 +84,14 @@ class Facts:
 
 @dataclass(slots=True)
 class Boot:
-    """The machine's current boot: a token that dies with the next one, and what it was told."""
+    """The machine's current boot: a token that dies with the next one, and what it was told.
+
+    `system_token` is the token of the boot that installed what is on the disk: the installed
+    system's own, good for saying that it is up until it is replaced.
+    """
 
     token: str = ""
+    system_token: str = ""
     intent: str = ""
     asked: int = 0
     testing_reported: bool = False
@@ -116,6 +121,7 @@ class Machine:
     status: Status = Status.NEW
     previous: Status = Status.NEW
     owner: str | None = None
+    acquired: bool = False
     locked: bool = False
     zone: str = "default"
     pool: str = "default"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from lab.maas.model.machine import Disk, Filesystem, Machine, Partition
+from lab.maas.model.status import Status
 from lab.maas.render import API
 
 Json = dict[str, object]
 
 # Partitions begin and end on whole units; the first and the last one belong to the partition table.
 _UNIT = 4 * 1024 * 1024
+_ALLOCATED_VIEW = frozenset({
+    Status.TESTING, Status.FAILED_TESTING, Status.ENTERING_RESCUE_MODE, Status.RESCUE_MODE,
+    Status.FAILED_ENTERING_RESCUE_MODE, Status.EXITING_RESCUE_MODE, Status.FAILED_EXITING_RESCUE_MODE,
+})  # fmt: skip
 
 
 def partition_room(disk: Disk) -> int:
@@ -30,12 +35,15 @@ def filesystem(one: Filesystem | None) -> Json | None:
 
 
 def _partition(machine: Machine, disk: Disk, one: Partition) -> Json:
+    # A machine that is tested or rescued without having been allocated shows no file system:
+    # MAAS then looks for the one that allocation would have made.
+    hidden = machine.status in _ALLOCATED_VIEW and not machine.acquired
     return {
         "uuid": one.uuid,
         "size": one.size,
         "bootable": False,
         "tags": [],
-        "filesystem": filesystem(one.filesystem),
+        "filesystem": None if hidden else filesystem(one.filesystem),
         "system_id": machine.system_id,
         "type": "partition",
         "id": one.id,
@@ -49,6 +57,13 @@ def _partition(machine: Machine, disk: Disk, one: Partition) -> Json:
 def disk(machine: Machine, one: Disk) -> Json:
     """Render a physical disk or a logical volume."""
     return _virtual(machine, one) if one.virtual else _physical(machine, one)
+
+
+def listed_disk(machine: Machine, one: Disk) -> Json:
+    """Render a disk as its own address does: without the firmware, which only machines show."""
+    shown = disk(machine, one)
+    shown.pop("firmware_version", None)
+    return shown
 
 
 def _physical(machine: Machine, one: Disk) -> Json:
