@@ -62,7 +62,7 @@ class Wire(asyncio.DatagramTransport):
     def setsockopt(self, *args: int) -> None:
         pass
 
-    def sendto(self, data: bytes, addr: object = None) -> None:
+    def sendto(self, data: bytes | bytearray | memoryview, addr: object = None) -> None:
         self.sent.append(bytes(data))
 
     def is_closing(self) -> bool:
@@ -142,7 +142,7 @@ class Console:
         if rakp2[40:] != code:
             raise Refused(0x0F)
         sik = hmac.digest(self.kg.encode() or key, random + theirs + who, digest)
-        self.keys = tuple(hmac.digest(sik, bytes((number,)) * 20, digest) for number in (1, 2))
+        self.keys = hmac.digest(sik, b"\x01" * 20, digest), hmac.digest(sik, b"\x02" * 20, digest)
         payload = bytes((9, 0, 0, 0)) + ids[1] + hmac.digest(key, theirs + ids[0] + who, digest)
         (answer,) = self.setup(0x14, payload)
         if answer[1]:
