@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
 
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 
 _YES = frozenset({"1", "true", "on", "yes", "t", "y"})
 
@@ -59,15 +60,24 @@ class Body:
 
 async def read_body(request: web.Request) -> Body:
     """Read a request's body whatever its form."""
-    if request.content_type in {"application/x-www-form-urlencoded", "multipart/form-data"}:
-        pairs: list[tuple[str, str]] = []
-        files: dict[str, bytes] = {}
-        for name, value in (await request.post()).items():
-            if isinstance(value, str):
-                pairs.append((name, value))
-            elif isinstance(value, web.FileField):
-                files[name] = value.file.read()
-            else:
-                pairs.append((name, bytes(value).decode("utf-8", "replace")))
-        return Body(Form(pairs), files)
-    return Body(Form(), raw=await request.read())
+    if request.content_type == "multipart/form-data":
+        return await _read_parts(request)
+    raw = await request.read()
+    if request.content_type == "application/x-www-form-urlencoded":
+        return Body(Form(parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True)))
+    return Body(Form(), raw=raw)
+
+
+async def _read_parts(request: web.Request) -> Body:
+    """Read a multipart form. Clients send one empty, nameless part when they have nothing to say."""
+    pairs: list[tuple[str, str]] = []
+    files: dict[str, bytes] = {}
+    async for part in await request.multipart():
+        if not isinstance(part, BodyPartReader) or part.name is None:
+            continue
+        content = bytes(await part.read(decode=True))
+        if part.filename is None:
+            pairs.append((part.name, content.decode("utf-8", "replace")))
+        else:
+            files[part.name] = content
+    return Body(Form(pairs), files)
