@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sqlite3
 import threading
@@ -10,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
@@ -20,20 +20,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from inventory import schema
-from inventory.errors import StoreBroken, StoreBusy, StoreError, StoreFull, StoreUnreachable
+from inventory.errors import StoreBroken, StoreBusy, StoreError, StoreFull, first_line
 
 _MIGRATIONS = Path(__file__).with_name("migrations")
 _ADVISORY_LOCK = 0x4D55_5354  # one writer at a time, so that event ids rise in the order of commits
 _ROOM = 1 << 20  # bytes; an I/O error with less than this left is a full disk
-
-
-_BUSY = (
-    psycopg.errors.LockNotAvailable,
-    psycopg.errors.QueryCanceled,
-    psycopg.errors.DeadlockDetected,
-    psycopg.errors.SerializationFailure,
-    PoolTimeout,
-)
 
 
 class Database:
@@ -117,13 +108,12 @@ def typed(exc: Exception, where: str, path: Path | None) -> StoreError:
     cause = exc.orig if isinstance(exc, DBAPIError) else exc
     if isinstance(cause, sqlite3.Error):
         return _typed_sqlite(cause, where, path)
-    if isinstance(cause, psycopg.errors.DiskFull):
-        return StoreFull(where, "no space is left on the server's disk")
-    if isinstance(cause, _BUSY):
-        return StoreBusy(where, "somebody else kept it locked")
-    if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
-        return StoreUnreachable(where, _first_line(cause))
-    return StoreBroken(where, _first_line(cause))
+    if isinstance(cause, PoolTimeout):
+        return StoreBusy(where, "all connections are in use")
+    # Imported here: the driver costs every command a tenth of a second, and most sites use SQLite.
+    from inventory.postgresql import typed as typed_postgresql
+
+    return typed_postgresql(cause, where)
 
 
 def _typed_sqlite(cause: sqlite3.Error, where: str, path: Path | None) -> StoreError:
@@ -135,7 +125,7 @@ def _typed_sqlite(cause: sqlite3.Error, where: str, path: Path | None) -> StoreE
         return StoreFull(where, "no space is left on the disk")
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return StoreBusy(where, "somebody else kept it locked")
-    return StoreBroken(where, _first_line(cause))
+    return StoreBroken(where, first_line(cause))
 
 
 def _full(path: Path | None) -> bool:
@@ -143,11 +133,6 @@ def _full(path: Path | None) -> bool:
         return path is not None and shutil.disk_usage(path.parent).free < _ROOM
     except OSError:
         return False
-
-
-def _first_line(cause: BaseException | None) -> str:
-    lines = str(cause).strip().splitlines()
-    return lines[0] if lines else type(cause).__name__
 
 
 def _name(url: URL) -> str:
@@ -189,6 +174,8 @@ def _prepare_file(path: Path, where: str, busy_seconds: float) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
+        if exc.errno == errno.ENOSPC:
+            raise StoreFull(where, "no space is left on the disk") from exc
         raise StoreBroken(where, "its folder cannot be made") from exc
     deadline = time.monotonic() + busy_seconds
     try:

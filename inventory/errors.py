@@ -172,3 +172,9 @@ class UnknownRun(StoreError):
     def __str__(self) -> str:
         hint = f"; did you mean {self.nearest}?" if self.nearest else ""
         return f"run {self.run} is not recorded{hint}"
+
+
+def first_line(cause: BaseException | None) -> str:
+    """Return the first line of what a library said; the rest is for the traceback."""
+    lines = str(cause).strip().splitlines()
+    return lines[0] if lines else type(cause).__name__

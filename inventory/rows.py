@@ -49,7 +49,21 @@ def save_progress(
     connection.execute(_UPDATE_PROGRESS, values)
 
 
-def _values(record: NodeState | RunNode) -> dict[str, object]:
+def save_run(connection: Connection, run: Run, nodes: Iterable[str]) -> bool:
+    """Write a run that begins, or set one that is known going again. Returns whether it is new."""
+    table, members = schema.run, schema.run_node
+    resumed = table.update().where(table.c.id == run.id).values(state=RunState.RUNNING, ended_at=None)
+    new = not connection.execute(resumed).rowcount
+    if new:
+        connection.execute(table.insert(), {**_values(run), "options": plain(run.options)})
+    there = set(connection.execute(sa.select(members.c.node).where(members.c.run == run.id)).scalars())
+    missing = [{"run": run.id, "node": name} for name in nodes if name not in there]
+    if missing:
+        connection.execute(members.insert(), missing)
+    return new
+
+
+def _values(record: NodeState | RunNode | Run) -> dict[str, object]:
     # dataclasses.asdict copies every value deeply; these are all immutable.
     return {field.name: getattr(record, field.name) for field in fields(record)}
 

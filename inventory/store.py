@@ -209,18 +209,22 @@ class Store:
     ) -> None:
         """Keep an answer of the gate. `collected_at`: when the evidence was taken; now if not told."""
         with self._database.write() as connection:
-            when = collected_at or self._clock()
+            now = self._clock()
+            # Evidence from the future would outlast every deployment to come.
+            when = min(collected_at or now, now)
             state = rows.load_state(connection, node)
             if state.last_verdict_at is None or when >= state.last_verdict_at:
                 state = replace(state, last_verdict=Answer(answer), last_verdict_at=when)
             rows.save_state(connection, state)
-            values = {"ts": when, "run": run, "level": level, "answer": Answer(answer), "evidence": evidence}
-            connection.execute(
-                schema.verdict.insert().values(node=node, reasons=rows.plain(reasons), **values)
-            )
+            told = {
+                "level": level,
+                "answer": Answer(answer),
+                "evidence": evidence,
+                "reasons": rows.plain(reasons),
+            }
+            connection.execute(schema.verdict.insert(), {"node": node, "ts": when, "run": run, **told})
             message = f"{level} gate: {answer}" + (f": {'; '.join(reasons)}" if reasons else "")
-            data = {"level": level, "answer": answer, "reasons": list(reasons), "evidence": evidence}
-            self._add(connection, EventKind.VERDICT, message, node=node, run=run, data=data)
+            self._add(connection, EventKind.VERDICT, message, node=node, run=run, data=told)
 
     def verdicts(self, node: str, *, limit: int = 20) -> tuple[VerdictRecord, ...]:
         """Return the last verdicts on a node, newest first."""
@@ -340,26 +344,12 @@ class Store:
         """Note that a run has begun; an id that is known is a run resumed, and keeps how it began."""
         names = sorted(set(nodes))
         with self._database.write() as connection:
-            known = connection.execute(sa.select(schema.run.c.id).where(schema.run.c.id == id)).first()
-            if known is None:
-                values = {"id": id, "kind": kind, "selector": fold(names), "who": who, "reason": reason}
-                started = {
-                    "started_at": self._clock(),
-                    "state": RunState.RUNNING,
-                    "options": rows.plain(options or {}),
-                }
-                connection.execute(schema.run.insert().values(**values, **started))
-            else:
-                resumed = schema.run.update().where(schema.run.c.id == id)
-                connection.execute(resumed.values(state=RunState.RUNNING, ended_at=None))
-            members = schema.run_node
-            there = set(connection.execute(sa.select(members.c.node).where(members.c.run == id)).scalars())
-            new = [{"run": id, "node": name} for name in names if name not in there]
-            if new:
-                connection.execute(members.insert(), new)
-            begun = EventKind.RUN_STARTED if known is None else EventKind.RUN_RESUMED
+            now, going = self._clock(), RunState.RUNNING
+            begun = Run(id, kind, fold(names), now, None, going, who, reason, options or {})
+            new = rows.save_run(connection, begun, names)
+            event = EventKind.RUN_STARTED if new else EventKind.RUN_RESUMED
             message = f"{kind} of {fold(names)}" + (f": {reason}" if reason else "")
-            self._add(connection, begun, message, run=id, actor=who, data=options)
+            self._add(connection, event, message, run=id, actor=who, data=options)
 
     def end_run(self, id: str, state: RunState) -> None:
         """Note how a run ended. Raises UnknownRun."""
@@ -367,7 +357,7 @@ class Store:
             update = schema.run.update().where(schema.run.c.id == id)
             done = connection.execute(update.values(state=RunState(state), ended_at=self._clock()))
             if not done.rowcount:
-                raise self._unknown_run(connection, id)
+                raise _unknown_run(connection, id)
             self._add(connection, EventKind.RUN_ENDED, f"run {state}", run=id)
 
     def run(self, id: str) -> Run:
@@ -375,7 +365,7 @@ class Store:
         with self._database.read() as connection:
             row = connection.execute(sa.select(schema.run).where(schema.run.c.id == id)).first()
             if row is None:
-                raise self._unknown_run(connection, id)
+                raise _unknown_run(connection, id)
             return rows.run(row)
 
     def runs(self, limit: int = 20) -> tuple[Run, ...]:
@@ -399,8 +389,9 @@ class Store:
                 and connection.execute(sa.select(schema.run.c.id).where(schema.run.c.id == id)).first()
                 is None
             ):
-                raise self._unknown_run(connection, id)
+                raise _unknown_run(connection, id)
         return {row.node: rows.run_node(row) for row in found}
 
-    def _unknown_run(self, connection: Connection, id: str) -> UnknownRun:
-        return UnknownRun(id, nearest(id, connection.execute(sa.select(schema.run.c.id)).scalars()))
+
+def _unknown_run(connection: Connection, id: str) -> UnknownRun:
+    return UnknownRun(id, nearest(id, connection.execute(sa.select(schema.run.c.id)).scalars()))

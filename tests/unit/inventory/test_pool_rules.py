@@ -42,7 +42,8 @@ class PoolRules(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        memory = Path("/dev/shm")  # every step is several synchronous commits
+        self.folder = tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None)
         self.seconds = 0
         self.store = Store.open(f"sqlite:///{self.folder.name}/s", clock=self.tick)
         self.nodes = {"n1": Believed(), "n2": Believed()}
@@ -286,6 +287,18 @@ def test_a_later_no_leaves_the_pool_to_the_circuit_breaker(store: Store) -> None
     store.fail("n1", Stage.VERIFIED, run="r", code="gate-no", reason="x", next="x")
     store.observe("n1", boot_id="b")
     assert store.node("n1").pool is Pool.RELIABLE
+    store.close()
+
+
+def test_evidence_from_the_future_does_not_outlast_the_next_deployment(store: Store) -> None:
+    store.reach("n1", Stage.VERIFIED, run="r")
+    future = PoolRules.at(10**6)
+    store.record_verdict(
+        "n1", run="r", level="full", answer="yes", reasons=[], evidence=None, collected_at=future
+    )
+    store.set_pool("n1", Pool.RELIABLE, by=AUTOMATION, why="gate")
+    store.observe("n1", deployed_at=PoolRules.at(1000))
+    assert store.node("n1").pool is None
     store.close()
 
 
