@@ -11,7 +11,7 @@ from health.readers.json_text import part, read_json
 
 _LINE = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \[(?P<id>\d+)\] \[(?P<code>\d+)\] (?P<level>\w+) "
-    r"\[(?P<topic>[^\]]*)\] (?P<kind>\w+) \[(?P<where>[^\]]*)\](?: \[dev_id: (?P<device>[^\]]*)\])?: (?P<text>.*)$"
+    r"\[(?P<topic>[^\]]*)\] (?P<kind>\w+) \[(?P<where>[^\]]*)\](?: \[dev_id: [^\]]*\])?: (?P<text>.*)$"
 )
 _COUNTERS = re.compile(r"^Infiniband_(?P<name>\w+?)_u_(?:Errors|Drops)$")
 _NAMES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from health.outcome import Finding
-from health.recognise import gpu, ib, kernel, load, system, ufm
+from health.recognise import gpu, ib, ipmi, kernel, load, redfish, system, ufm
 
 KINDS: Mapping[str, Callable[[str], list[Finding]]] = {
     "dmesg": kernel.judge,
@@ -14,4 +14,6 @@ KINDS: Mapping[str, Callable[[str], list[Finding]]] = {
     "ib": ib.judge,
     "dcgm_nccl": load.judge,
     "ufm": ufm.judge,
+    "ipmi": ipmi.judge,
+    "redfish": redfish.judge,
 }
