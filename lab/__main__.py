@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         ("site", _site, "write a site folder for the lab's nodes"),
     ):
         sized = command(name, run, about)
-        sized.add_argument("--racks", default="lab", help="comma separated: lab, lab-real")
+        sized.add_argument("--racks", default="lab,lab-real", help="comma separated: lab, lab-real")
         sized.add_argument("--nodes", type=int, default=8, help="nodes of rack lab")
         sized.add_argument("--real", type=int, default=1, help="nodes of rack lab-real, where it is named")
         sized.add_argument(

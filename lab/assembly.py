@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import logging
-from collections.abc import Iterable
 from typing import Any
 
 import aiohttp
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
-from lab.bmc import BmcSpec, BmcUser, LightChassis, Rack, start_rack
+from lab.bmc import BmcSpec, BmcUser, Rack, start_rack
 from lab.chassis import Chassis
 from lab.errors import BadRequest, NoService
 from lab.faults import CATALOGUE, Carrier, FaultName, find_fault
@@ -24,16 +22,11 @@ from lab.maas import (
     User,
     start_maas,
 )
-from lab.nodes.boot_service import BootService
-from lab.nodes.chassis import NamespaceChassis
-from lab.nodes.faults import LIMITS, NodeFault
-from lab.nodes.house import House, build_house
-from lab.nodes.proxy import PackageProxy
+from lab.machines import Machines, installed_system, machine_faults, set_machine_fault
+from lab.nodes.faults import NodeFault
 from lab.plan import Plan
 from lab.secrets import LabSecrets
-from lab.spec import BMC_USER, MAAS_PORT, PROXY_PORT, LabNet, LabPaths, NodeSpec, RackKind, cache_folder
-
-log = logging.getLogger(__name__)
+from lab.spec import BMC_USER, MAAS_PORT, LabNet, LabPaths, NodeSpec
 
 
 class Lab:
@@ -49,8 +42,7 @@ class Lab:
         self._service_faults: dict[str, float] = {}
         self._machine_faults: dict[str, dict[str, float]] = {}
         self._rack = Rack()
-        self._house: House | None = None
-        self._proxy: PackageProxy | None = None
+        self._machines: Machines | None = None
         self._maas: MaasServer | None = None
         self._session: aiohttp.ClientSession | None = None
         self._growing = asyncio.Lock()
@@ -62,6 +54,7 @@ class Lab:
     async def start(self, plan: Plan) -> None:
         """Bring everything up. Raises LabError and leaves nothing running when a part does not come up."""
         self._session = aiohttp.ClientSession()
+        self._machines = Machines(self._net, self._paths, self._session)
         self._rack = await start_rack([])
         config = MaasConfig(
             host=self._net.maas_host,
@@ -91,10 +84,9 @@ class Lab:
 
     async def close(self) -> None:
         """Cut all power and stop all services; disks stay."""
-        await asyncio.gather(*(_close(chassis) for chassis in self._chassis.values()))
+        if self._machines is not None:
+            await self._machines.close()
         await self._rack.close()
-        if self._proxy is not None:
-            await self._proxy.close()
         if self._maas is not None:
             await self._maas.close()
         if self._session is not None:
@@ -136,24 +128,12 @@ class Lab:
         return lifted
 
     async def _add(self, spec: NodeSpec) -> None:
-        chassis = await self._make_chassis(spec)
+        assert self._machines is not None
+        chassis = await self._machines.make(spec)
         user = BmcUser(BMC_USER, self._secrets.bmc_password)
         await self._rack.add(BmcSpec(chassis=chassis, host=spec.bmc_host, port=spec.bmc_port, users=(user,)))
         self._specs[spec.name] = spec
         self._chassis[spec.name] = chassis
-
-    async def _make_chassis(self, spec: NodeSpec) -> Chassis:
-        if spec.rack is RackKind.LIGHT:
-            return LightChassis(name=spec.name, serial=spec.serial, mac=spec.mac)
-        if spec.rack is RackKind.REAL:
-            raise BadRequest("rack lab-real", "is not built yet", follow="leave it out")
-        assert self._session is not None
-        if self._house is None:
-            self._house = await asyncio.to_thread(build_house, self._net, self._paths)
-            self._proxy = PackageProxy(self._house.archive, cache_folder() / "packages", self._session)
-            await self._proxy.start(self._net.gateway, PROXY_PORT)
-        service = BootService(self._session, f"http://{self._net.maas_host}:{MAAS_PORT}", spec.mac)
-        return NamespaceChassis(spec, self._house, service)
 
     def _set_service_fault(self, fault: FaultName, *, on: bool, value: float | None) -> None:
         assert self._maas is not None
@@ -170,7 +150,7 @@ class Lab:
         elif fault.carrier is Carrier.MACHINE:
             self._set_machine_fault(fault, node, on=on)
         else:
-            self._set_chassis_fault(fault, node, on=on, value=value)
+            set_machine_fault(self._chassis[node], NodeFault(fault.inner), on=on, value=value)
 
     def _set_machine_fault(self, fault: FaultName, node: str, *, on: bool) -> None:
         assert self._maas is not None
@@ -190,25 +170,6 @@ class Lab:
             own[fault.name] = 1.0
         else:
             own.pop(fault.name)
-
-    def _set_chassis_fault(self, fault: FaultName, node: str, *, on: bool, value: float | None) -> None:
-        chassis = self._chassis[node]
-        inner = NodeFault(fault.inner)
-        if isinstance(chassis, NamespaceChassis):
-            if not on:
-                chassis.faults.clear(inner)
-                return
-            if value is not None and not 0 < value <= LIMITS.get(inner, 1.0):
-                raise BadRequest(
-                    fault.name,
-                    f"its value cannot be {value:g}",
-                    follow=f"give a number up to {LIMITS.get(inner, 1.0):g}, or none",
-                )
-            chassis.faults.set(inner, value or 0.0)
-        elif on:
-            raise BadRequest(
-                node, f"its kind of node has no fault {fault.name!r}", follow="choose a node of rack lab"
-            )
 
     def _select(self, nodes: str | None, what: str) -> list[str]:
         if not nodes:
@@ -242,20 +203,16 @@ class Lab:
         chassis = self._chassis[spec.name]
         bmc = self._rack.bmc(spec.name)
         faults = {_outer(Carrier.BMC, name): value for name, value in bmc.faults.all().items()}
-        installed = ""
-        if isinstance(chassis, NamespaceChassis):
-            faults |= chassis.faults.all()
-            installed = chassis.disk.hostname
         return {
             "name": spec.name,
             "rack": str(spec.rack),
             "power": "on" if chassis.powered else "off",
-            "installed": installed,
+            "installed": installed_system(chassis),
             "bmc": f"{spec.bmc_host}:{spec.bmc_port}",
             "address": f"{spec.address}:{spec.ssh_port}",
             "mac": spec.mac,
             "serial": spec.serial,
-            "faults": faults | self._machine_faults.get(spec.name, {}),
+            "faults": faults | machine_faults(chassis) | self._machine_faults.get(spec.name, {}),
         }
 
 
@@ -264,13 +221,3 @@ def _outer(carrier: Carrier, inner: str) -> str:
         (fault.name for fault in CATALOGUE.values() if fault.carrier is carrier and fault.inner == inner),
         inner,
     )
-
-
-async def _close(chassis: Chassis) -> None:
-    if isinstance(chassis, NamespaceChassis):
-        await chassis.close()
-
-
-def fold(names: Iterable[str]) -> str:
-    """Write names as one node set."""
-    return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
+from typing import Any
 
 from lab.chassis import BootOverrideSource, SerialSink
 from lab.errors import LabError
 from lab.nodes import firmware
 from lab.nodes.boot_service import BootService, Intent
 from lab.nodes.cgroup import Group
+from lab.nodes.devices import Devices
 from lab.nodes.disk import Disk
 from lab.nodes.faults import INSIDE, NodeFault, NodeFaults
-from lab.nodes.firmware import GPU_BUSES
 from lab.nodes.guest import Ending, Guest, System
 from lab.nodes.house import House
-from lab.nodes.kernel import KernelLog, kernel_messages, loader_text, panic_messages
+from lab.nodes.kernel import (
+    KernelLog,
+    kernel_messages,
+    loader_text,
+    lost_gpu_message,
+    lost_gpus,
+    nmi_messages,
+    panic_messages,
+)
 from lab.nodes.live import Live
 from lab.nodes.serial import SerialPort
 from lab.nodes.share import Share
@@ -49,6 +59,10 @@ class NamespaceChassis:
         self._machine: asyncio.Task[None] | None = None
         self._override: BootOverrideSource = lambda: None
         self._token = ""  # of this boot; MAAS takes no report without it
+        self._devices = Devices(self._share.folder, self._gpus_asked)
+        self._kernel: KernelLog | None = None
+        self._panicked = False
+        self._installed_runs = False
         self._background: set[asyncio.Task[None]] = set()
 
     @property
@@ -86,6 +100,12 @@ class NamespaceChassis:
     def take_boot_override(self, source: BootOverrideSource) -> None:
         self._override = source
 
+    def send_break(self) -> None:
+        """The node's kernel takes no commands from its serial line."""
+
+    def send_nmi(self) -> None:
+        self._panic(nmi_messages())
+
     async def close(self) -> None:
         """Cut the power and let go of the serial line; the disk stays."""
         await self.power_off()
@@ -93,6 +113,7 @@ class NamespaceChassis:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         self._port.close()
+        self._devices.close()
 
     async def _run(self, boot_device: str | None) -> None:
         """Boot until the system powers off. Ends early only by cancellation: a cut of power."""
@@ -134,7 +155,7 @@ class NamespaceChassis:
         if order is None:
             return None
         if self.faults.active(NodeFault.PXE_LOOP):
-            self._port.emit("Booting... no boot file name received. System reset.\n\n")
+            self._port.emit("Boot image returned to firmware. Next boot option: network\n\n")
             await asyncio.sleep(self._house.pace.retry)
             return Ending.REBOOT
         self._token = order.token
@@ -144,7 +165,8 @@ class NamespaceChassis:
             self._port.emit("MAAS has nothing for this machine, powering off\n")
             return Ending.POWEROFF
         await self._panic_if_told()
-        live = Live(self.spec, self._house, self._guest, self._share, self._service)
+        kernel = self._start_kernel()
+        live = Live(self.spec, self._house, self._guest, self._share, self._service, kernel)
         ending = await live.carry_out(order, self.disk, self._port)
         return ending if ending is not None else await _for_ever()
 
@@ -154,11 +176,8 @@ class NamespaceChassis:
         self._port.emit(loader_text())
         await self._panic_if_told()
         self._share.prepare(_CMDLINE)
-        kernel = KernelLog()
-        gpus = len(GPU_BUSES) - int(self.faults.value(NodeFault.GPU_MISSING))
-        for text in kernel_messages(self.spec, _CMDLINE, gpus):
-            self._port.emit(kernel.add(text))
-        self._share.keep_kernel_log(kernel)
+        kernel = self._start_kernel()
+        kernel.say(*kernel_messages(self.spec, _CMDLINE, int(self.faults.value(NodeFault.GPU_MISSING))))
         system = System(
             name=self.disk.hostname,
             lower=self._house.layers,
@@ -166,20 +185,33 @@ class NamespaceChassis:
             sysctl=self._house.sysctl,
             init=_SYSTEMD,
             disk=self.disk.image,
-            faults=tuple(str(fault) for fault in INSIDE if self.faults.active(fault)),
+            faults={str(fault): self.faults.active(fault) for fault in INSIDE},
         )
         await self._guest.start(system, self._port.terminal)
         greeting = asyncio.create_task(self._report_up())
+        self._installed_runs = True
         try:
             ending = await self._guest.wait()
         finally:
+            self._installed_runs = False
             greeting.cancel()
         if ending is Ending.DIED:
-            self._port.emit(
-                kernel.add("Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009")
-            )
+            if not self._panicked:
+                kernel.say("Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009", level=0)
             await _for_ever()
         return ending
+
+    def _start_kernel(self) -> KernelLog:
+        self._panicked = False
+        self._kernel = KernelLog(self._port.emit, self._devices, self._share.kernel_log)
+        return self._kernel
+
+    def _panic(self, texts: list[str]) -> None:
+        """Stop the system that runs, if one does, where a kernel would: powered, and dead."""
+        if self._guest.root is not None and self._kernel is not None:
+            self._panicked = True
+            self._guest.stop_dead()
+            self._kernel.say(*texts, level=0)
 
     async def _report_up(self) -> None:
         """Tell MAAS that this boot is finished, once sshd answers."""
@@ -191,18 +223,31 @@ class NamespaceChassis:
     async def _panic_if_told(self) -> None:
         if not self.faults.active(NodeFault.KERNEL_PANIC):
             return
-        kernel = KernelLog()
-        for text in [*kernel_messages(self.spec, _CMDLINE, 8)[:5], *panic_messages()]:
-            self._port.emit(kernel.add(text))
+        self._start_kernel().say(*kernel_messages(self.spec, _CMDLINE)[:5], *panic_messages())
         await _for_ever()
+
+    def _gpus_asked(self) -> None:
+        """A load on the GPUs: too much for a power supply that is about to die."""
+        if self._installed_runs and self.faults.active(NodeFault.DIES_IN_GATE):
+            self._in_background(self.power_off())
 
     def _fault_changed(self, fault: NodeFault) -> None:
         """Carry a fault into the system that runs, where it has a place there."""
-        if fault in INSIDE and self._guest.root is not None:
-            when = "set" if self.faults.active(fault) else "clear"
-            task = asyncio.create_task(self._guest.run("/usr/lib/lab/fault", str(fault), when))
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
+        on = self.faults.active(fault)
+        if self._guest.root is None:
+            return
+        if fault in INSIDE:
+            self._in_background(self._guest.run("/usr/lib/lab/fault", str(fault), "set" if on else "clear"))
+        elif fault is NodeFault.KERNEL_PANIC and on:
+            self._panic(panic_messages())
+        elif fault is NodeFault.GPU_MISSING and on and self._kernel is not None:
+            for bus in lost_gpus(int(self.faults.value(fault))):
+                self._kernel.say(lost_gpu_message(bus), level=3)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
 
 async def _for_ever() -> Ending:

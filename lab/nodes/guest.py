@@ -8,7 +8,8 @@ import logging
 import os
 import signal
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -44,7 +45,8 @@ class System:
     disk: Path | None = None
     live: bool = False  # root in memory; the disk, if any, is at /target
     out: Path | None = None  # becomes /run/lab-out, for what the system leaves behind
-    faults: tuple[str, ...] = ()  # put into the root before its init starts
+    # Put into the root before its init starts (true), or taken out of what an earlier boot left there.
+    faults: Mapping[str, bool] = field(default_factory=dict)
 
 
 class Guest:
@@ -114,6 +116,10 @@ class Guest:
             await self.wait()
         else:
             await self._clear()
+
+    def stop_dead(self) -> None:
+        """Kill every process and leave the rest to `wait`."""
+        self._group.kill()
 
     def ask_to_stop(self) -> bool:
         """Press the power button: systemd shuts down in order. False when no system listens."""
@@ -189,7 +195,9 @@ class Guest:
         if system.out is not None:
             environment["LAB_OUT"] = str(system.out)
         if system.faults:
-            environment["LAB_FAULTS"] = " ".join(system.faults)
+            environment["LAB_FAULTS"] = " ".join(
+                f"{name}={'boot' if on else 'lift'}" for name, on in system.faults.items()
+            )
         if system.live:
             environment["LAB_LIVE"] = "yes"
         return environment

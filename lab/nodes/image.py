@@ -60,7 +60,11 @@ def build_layer(target: Path, rootfs: Path, net: LabNet, archive: Archive) -> Pa
         (wants / own.name).symlink_to(f"/etc/systemd/system/{own.name}")
     for unit in _MASKED:
         (units / unit).symlink_to("/dev/null")
-    settings = ['Acquire::Languages "none";', f'Acquire::http::Proxy "http://{net.gateway}:{PROXY_PORT}";', *archive.settings]
+    settings = [
+        'Acquire::Languages "none";',
+        f'Acquire::http::Proxy "http://{net.gateway}:{PROXY_PORT}";',
+        *archive.settings,
+    ]
     apt = work / "etc/apt/apt.conf.d/90lab"
     apt.parent.mkdir(parents=True, exist_ok=True)
     apt.write_text("".join(f"{line}\n" for line in settings))
@@ -68,6 +72,7 @@ def build_layer(target: Path, rootfs: Path, net: LabNet, archive: Archive) -> Pa
     # libfaketime under a path that does not depend on the machine's architecture.
     for library in rootfs.glob("usr/lib/*/faketime/libfaketime.so.1"):
         (work / "usr/lib/lab" / library.name).symlink_to(f"/{library.relative_to(rootfs)}")
+    shutil.copy(rootfs / "usr/bin/dmesg", work / "usr/lib/lab/dmesg")  # the real one, behind ours
     shutil.rmtree(target, ignore_errors=True)
     work.rename(target)
     return target

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
-from lab.nodes.firmware import CLEAR, GPU_BUSES
+from lab.nodes.devices import Devices
+from lab.nodes.firmware import CLEAR, GPU_BUSES, Emit
 from lab.spec import NodeSpec
+
+# The same order as in the image's nvidia-smi.
+_FALLING = (3, 4, 5, 6, 7, 0, 1, 2)
 
 
 def loader_text() -> str:
@@ -19,23 +24,36 @@ def loader_text() -> str:
 
 
 class KernelLog:
-    """A kernel's messages since it started; the running kernel is this machine's, and it says so."""
+    """A kernel's messages since it started: on the console, in /dev/kmsg and in the file of dmesg.
 
-    def __init__(self) -> None:
+    The running kernel is this machine's, and it says so; the hardware it names is the lab's.
+    """
+
+    def __init__(self, emit: Emit, devices: Devices, file: Path) -> None:
+        self._emit = emit
+        self._devices = devices
+        self._file = file
         self._start = time.monotonic()
-        self.lines: list[str] = []
+        file.write_text("")
+        devices.boot()
 
-    def add(self, text: str) -> str:
-        """Keep one message and return it as the console shows it."""
-        line = f"[{time.monotonic() - self._start:12.6f}] {text}"
-        self.lines.append(line)
-        return f"{line}\n"
+    def say(self, *texts: str, level: int = 6) -> None:
+        """Write messages; `level` is as in syslog, 6 for information and 3 for errors."""
+        for text in texts:
+            since = time.monotonic() - self._start
+            line = f"[{since:12.6f}] {text}\n"
+            self._emit(line)
+            self._devices.log_kernel(text, since_boot_s=since, level=level)
+            with self._file.open("a") as file:
+                file.write(f"<{level}>{line}")
 
 
-def kernel_messages(spec: NodeSpec, cmdline: str, gpus: int) -> list[str]:
+def kernel_messages(spec: NodeSpec, cmdline: str, missing_gpus: int = 0) -> list[str]:
     """Return a kernel's first messages for this node."""
     system = os.uname()
     pages = os.sysconf("SC_PHYS_PAGES")
+    lost = set(lost_gpus(missing_gpus))
+    present = [bus for bus in GPU_BUSES if bus not in lost]
     return [
         f"Linux version {system.release} (muster-lab) {system.version}",
         f"Command line: {cmdline}",
@@ -43,11 +61,16 @@ def kernel_messages(spec: NodeSpec, cmdline: str, gpus: int) -> list[str]:
         f"Memory: {pages * 4}K/{pages * 4}K available",
         f"smpboot: Allowing {os.cpu_count()} CPUs, 0 hotplug CPUs",
         "PCI: Using configuration type 1 for base access",
-        *(f"pci 0000:{bus}:00.0: [10de:2330] type 00 class 0x030200" for bus in GPU_BUSES[:gpus]),
+        *(f"pci 0000:{bus}:00.0: [10de:2330] type 00 class 0x030200" for bus in present),
         f"labnic 0000:17:00.0 eth0: {spec.mac} link up, 25000 Mbps",
         "nvme nvme0: 127/0/0 default/read/poll queues",
         "EXT4-fs (nvme0n1p2): mounted filesystem without journal. Quota mode: none.",
     ]
+
+
+def lost_gpus(count: int) -> tuple[str, ...]:
+    """Return the buses of the first `count` GPUs to fall off, in the order in which they do."""
+    return tuple(GPU_BUSES[slot] for slot in _FALLING[:count])
 
 
 def panic_messages() -> list[str]:
@@ -67,3 +90,18 @@ def panic_messages() -> list[str]:
         " </TASK>",
         "---[ end Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0) ]---",
     ]
+
+
+def nmi_messages() -> list[str]:
+    """Return what a kernel prints when its operator asks it to panic."""
+    return [
+        "Uhhuh. NMI received for unknown reason 2d on CPU 0.",
+        "Kernel panic - not syncing: NMI: Not continuing",
+        f"CPU: 0 PID: 0 Comm: swapper/0 Not tainted {os.uname().release} #1",
+        "---[ end Kernel panic - not syncing: NMI: Not continuing ]---",
+    ]
+
+
+def lost_gpu_message(bus: str) -> str:
+    """Return what the driver says when a GPU no longer answers."""
+    return f"NVRM: Xid (PCI:0000:{bus}:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."

@@ -27,11 +27,18 @@ class Live:
     """One boot into memory, for one order of MAAS."""
 
     def __init__(
-        self, spec: NodeSpec, house: House, guest: Guest, share: Share, service: BootService
+        self,
+        spec: NodeSpec,
+        house: House,
+        guest: Guest,
+        share: Share,
+        service: BootService,
+        kernel: KernelLog,
     ) -> None:
         self._spec = spec
         self._house = house
         self._guest = guest
+        self._kernel = kernel
         self._share = share
         self._service = service
         self._out = house.folder / spec.name / "out"
@@ -40,8 +47,7 @@ class Live:
         """Return how it ended; None when the node stays as it is, for a human to see."""
         if order.intent is Intent.RESCUE:
             await self._report(order, "rescue", "started")
-            await self._boot(order, "rescue", None, port)
-            return Ending.POWEROFF
+            return await self._boot(order, "rescue", None, port)
         phase = _PHASES[order.intent]
         await self._report(order, phase, "started")
         if order.intent is Intent.INSTALL:
@@ -60,7 +66,8 @@ class Live:
         """Run the commissioning scripts. MAAS's tests of disks have no disk to test and are left out."""
         if order.intent is Intent.TEST:
             return await self._report(order, phase, "finished")
-        await self._boot(order, "commission", None, port)
+        if await self._boot(order, "commission", None, port) is None:
+            return "stay"
         results = self._script_results()
         event = "finished" if results else "failed"
         wanted = await self._report(order, phase, event, results=results)
@@ -68,7 +75,8 @@ class Live:
 
     async def _install(self, order: Order, disk: Disk, port: SerialPort) -> str:
         await disk.format()
-        await self._boot(order, "install", disk, port)
+        if await self._boot(order, "install", disk, port) is None:
+            return "stay"
         text = _read(self._out / "install.log")
         status = int(_read(self._out / "install.status") or b"1")
         result = ScriptResult("/tmp/install.log", status, text)
@@ -85,15 +93,13 @@ class Live:
             order.token, phase, event, message=message, results=results, address=self._spec.address
         )
 
-    async def _boot(self, order: Order, program: str, disk: Disk | None, port: SerialPort) -> Ending:
+    async def _boot(self, order: Order, program: str, disk: Disk | None, port: SerialPort) -> Ending | None:
+        """Run one program of the environment; None when it died in the middle, as in a panic."""
         shutil.rmtree(self._out, ignore_errors=True)
         self._out.mkdir()
         cmdline = f"BOOT_IMAGE=http/vmlinuz root=live:lab console=ttyS0,115200n8 lab.order={program}"
         self._share.prepare(cmdline, order)
-        kernel = KernelLog()
-        for text in kernel_messages(self._spec, cmdline, 8):
-            port.emit(kernel.add(text))
-        self._share.keep_kernel_log(kernel)
+        self._kernel.say(*kernel_messages(self._spec, cmdline))
         system = System(
             name=order.hostname or self._spec.name,
             lower=self._house.layers,
@@ -107,7 +113,7 @@ class Live:
         await self._guest.start(system, port.terminal)
         ending = await self._guest.wait()
         self._share.prepare(cmdline)
-        return ending
+        return None if ending is Ending.DIED else Ending.POWEROFF
 
     def _script_results(self) -> list[ScriptResult]:
         return [

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from lab.nodes.boot_service import Order
 from lab.nodes.disk import SIZE_BYTES
-from lab.nodes.kernel import KernelLog
 from lab.spec import NodeSpec
 
 
@@ -27,6 +26,11 @@ class Share:
         facts["disk_bytes"] = SIZE_BYTES
         (folder / "facts.json").write_text(json.dumps(facts))
 
+    @property
+    def kernel_log(self) -> Path:
+        """What dmesg prints inside."""
+        return self.folder / "kernel.log"
+
     def prepare(self, cmdline: str, order: Order | None = None) -> None:
         """Set what the next system sees: its command line, and its order if it has one."""
         (self.folder / "cmdline").write_text(f"{cmdline}\n")
@@ -39,6 +43,3 @@ class Share:
         (orders / "image").write_text(f"{order.image}\n")
         (orders / "ssh_keys").write_text("".join(f"{key}\n" for key in order.ssh_keys))
         (orders / "user_data").write_bytes(order.user_data)
-
-    def keep_kernel_log(self, kernel: KernelLog) -> None:
-        (self.folder / "kernel.log").write_text("".join(f"<6>{line}\n" for line in kernel.lines))

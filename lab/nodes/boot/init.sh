@@ -44,7 +44,8 @@ mount --bind "$LAB_SHARE" "$root/run/lab"
 mount -o remount,bind,ro "$root/run/lab"
 [ -z "${LAB_OUT:-}" ] || { mkdir "$root/run/lab-out"; mount --bind "$LAB_OUT" "$root/run/lab-out"; }
 mount --bind "$LAB_SHARE/cmdline" "$root/proc/cmdline"
-[ -p "$LAB_SHARE/kmsg" ] && : > "$root/dev/kmsg" && mount --bind "$LAB_SHARE/kmsg" "$root/dev/kmsg"
+: > "$root/dev/kmsg"
+mount --bind "$LAB_SHARE/kmsg" "$root/dev/kmsg"
 
 # The kernel's settings belong to the machine beneath. All but the network's are replaced by notes
 # that the node may change and that act on nothing.
@@ -58,13 +59,13 @@ mount --move "$root/run/sysctl/net" "$root/proc/sys/net"
 mount --move "$root/run/sysctl/uuid" "$root/proc/sys/kernel/random/uuid"
 cp "$root/run/sysctl/boot_id" "$root/proc/sys/kernel/random/boot_id"
 for file in sysrq-trigger kcore kallsyms; do
-  [ -e "$root/proc/$file" ] && mount --bind /dev/null "$root/proc/$file"
+  [ -e "$root/proc/$file" ] && mount --bind "$root/dev/null" "$root/proc/$file"
 done
 mount -t cgroup2 -o nosuid,nodev,noexec cgroup2 "$root/sys/fs/cgroup"
 
 hostname "$LAB_NAME"
 for fault in ${LAB_FAULTS:-}; do
-  chroot "$root" /usr/lib/lab/fault "$fault" boot
+  chroot "$root" /usr/lib/lab/fault "${fault%%=*}" "${fault#*=}"
 done
 read -r plugged <&2
 ip link set lo up
