@@ -24,6 +24,7 @@ from bmc.ipmi.sol import Sol
 _DIGEST_BYTES = 65_536
 _TEXT_BYTES = 262_144
 _OVERLAP = 4096  # a pattern that spans more than this may be missed
+_THIEF_S = 0.3  # whoever ended our console to take it is given the time to
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.2, 5.0
 
 
@@ -208,6 +209,7 @@ class Recorder:
             if self._failure is not None:
                 raise self._failed(self._failure)
             sol.ended.clear()
+            await self._nap(_THIEF_S)
             await sol.activate(own=own)  # some BMCs end the console at each power cycle
             self._note(EventKind.RECOVERED, "the BMC had ended the console and gave it back")
 

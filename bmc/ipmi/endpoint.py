@@ -44,8 +44,10 @@ class RoundTrip:
 
     mean: float | None = None
     spread: float = 0.0
+    backed_off: float = 0.0  # the last wait that was too short; holds until something is measured
 
     def measure(self, seconds: float) -> None:
+        self.backed_off = 0.0
         if self.mean is None:
             self.mean, self.spread = seconds, seconds / 2
         else:
@@ -54,9 +56,8 @@ class RoundTrip:
 
     def wait_s(self) -> float:
         """Return how long to wait before sending again."""
-        if self.mean is None:
-            return _FIRST_WAIT_S
-        return min(max(self.mean + 4 * self.spread, _LEAST_WAIT_S), _MOST_WAIT_S)
+        usual = _FIRST_WAIT_S if self.mean is None else self.mean + 4 * self.spread
+        return min(max(usual, self.backed_off, _LEAST_WAIT_S), _MOST_WAIT_S)
 
 
 class Endpoint(asyncio.DatagramProtocol):

@@ -14,19 +14,31 @@ _WHOLE = 0xFF
 _TOO_MUCH = {0xC7, 0xC8, 0xC9, 0xCA, 0xFF}  # what BMCs say to a read that is too large
 _RESERVATION_LOST = 0xC5
 _NOT_FOUND = 0xCB
-_FRU_BUSY = 0x81
+_DEVICE_BUSY = 0x81  # or: the event log is being erased
 _SMALLEST = 8
 _TRIES = 8
 
 
+async def _patient(session: Session, command: Command, data: bytes = b"") -> bytes:
+    """Send a command again while the log is being erased or the device is busy: up to a second."""
+    for pause in (0.05, 0.1, 0.2, 0.4, 0.8):
+        try:
+            return await session.command(command, data)
+        except CommandRefused as exc:
+            if exc.code != _DEVICE_BUSY:
+                raise
+        await asyncio.sleep(pause)
+    return await session.command(command, data)
+
+
 async def sel_entries(session: Session) -> tuple[bytes, ...]:
     """Return the event log's records of 16 bytes, oldest first."""
-    info = await session.command(commands.SEL_INFO)
+    info = await _patient(session, commands.SEL_INFO)
     entries: dict[int, bytes] = {}
     wanted = 0 if int.from_bytes(info[1:3], "little") else LAST
     while wanted != LAST:
         try:
-            answer = await session.command(commands.SEL_ENTRY, struct.pack("<HHBB", 0, wanted, 0, _WHOLE))
+            answer = await _patient(session, commands.SEL_ENTRY, struct.pack("<HHBB", 0, wanted, 0, _WHOLE))
         except CommandRefused as exc:
             if exc.code == _NOT_FOUND:  # emptied, or shortened, while we read
                 break
@@ -45,10 +57,16 @@ async def sel_entries(session: Session) -> tuple[bytes, ...]:
 
 async def clear_sel(session: Session) -> None:
     """Erase the event log and wait until the BMC says that it is done."""
-    reservation = await session.command(commands.RESERVE_SEL)
+    reservation = await _patient(session, commands.RESERVE_SEL)
     await session.command(commands.CLEAR_SEL, reservation[:2] + b"CLR\xaa")
     for _ in range(50):
-        progress = await session.command(commands.CLEAR_SEL, reservation[:2] + b"CLR\x00")
+        try:
+            progress = await session.command(commands.CLEAR_SEL, reservation[:2] + b"CLR\x00")
+        except CommandRefused as exc:  # erasing may cost the reservation: then ask without
+            if exc.code != _RESERVATION_LOST:
+                raise
+            reservation = await _patient(session, commands.RESERVE_SEL)
+            continue
         if progress[0] & 0x0F:
             return
         await asyncio.sleep(0.1)
@@ -139,7 +157,7 @@ class FruDevice:
 
     async def read(self) -> bytes:
         """Return header and areas; empty where the device is absent."""
-        info = await self._command(commands.FRU_INFO, bytes((self._number,)))
+        info = await _patient(self._session, commands.FRU_INFO, bytes((self._number,)))
         size = int.from_bytes(info[:2], "little")
         unit = 2 if info[2] & 1 else 1  # some devices count in words
         await self._read_to(min(8, size), unit)
@@ -156,7 +174,7 @@ class FruDevice:
             count = -(-min(self._chunk, end - len(self._data)) // unit)
             request = struct.pack("<BHB", self._number, len(self._data) // unit, count)
             try:
-                answer = await self._command(commands.READ_FRU, request)
+                answer = await _patient(self._session, commands.READ_FRU, request)
             except CommandRefused as exc:
                 if exc.code not in _TOO_MUCH or self._chunk <= _SMALLEST:
                     raise
@@ -165,13 +183,3 @@ class FruDevice:
             if not answer[0] or len(answer) == 1:
                 return
             self._data += answer[1:]
-
-    async def _command(self, command: Command, request: bytes) -> bytes:
-        for pause in (0.05, 0.1, 0.2, 0.4):
-            try:
-                return await self._session.command(command, request)
-            except CommandRefused as exc:
-                if exc.code != _FRU_BUSY:
-                    raise
-            await asyncio.sleep(pause)
-        return await self._session.command(command, request)

@@ -14,6 +14,7 @@ KEEPALIVE_ANSWER_S = 3.0
 
 _INSTANCE = b"\x01\x01"  # payload type SOL, first instance
 _ENCRYPTED_AND_SIGNED = b"\xc0\x00\x00\x00"
+_STEALS = 3  # the loser may take it back at once
 _DEACTIVATED, _OVERRUN = 0x10, 0x08
 
 
@@ -36,13 +37,15 @@ class Sol:
         """Open the console. Takes it from another session only with `steal`, or where its owner
         is `own`: a dead session of ours. Raises Busy, Unsupported."""
         self._session.on_sol = self._received
-        try:
-            await self._activate()
-        except Busy:
-            if not steal and not (own and await self._asked_owner() == own):
-                raise
-            await self.deactivate()
-            await self._activate()
+        for attempt in range(_STEALS):
+            try:
+                await self._activate()
+                break
+            except Busy:
+                ours = bool(own) and await self._asked_owner() == own
+                if attempt == _STEALS - 1 or not (steal or ours):
+                    raise
+                await self.deactivate()
         self.owner = await self._asked_owner()
 
     async def _activate(self) -> None:
