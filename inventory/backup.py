@@ -1,8 +1,15 @@
-"""Copies of the state store: a backup is always one SQLite file, whatever database it came from."""
+"""Copies of the state store: a backup is always one SQLite file, whatever database it came from.
+
+`python -m inventory.backup FILE` saves, `python -m inventory.backup --restore FILE` takes back.
+MUSTER_DATABASE_URL names the database, else it is muster.sqlite in MUSTER_STATE (default: var).
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -10,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from inventory import schema
 from inventory.database import Database, open_database
-from inventory.errors import StoreBroken
+from inventory.errors import StoreBroken, StoreError
 
 _BATCH = 1000
 _BUSY_SECONDS = 10.0
@@ -75,3 +82,33 @@ def _continue_numbering(target: Connection, table: sa.Table) -> None:
     if highest is not None:
         sequence = sa.func.pg_get_serial_sequence(table.name, "id")
         target.execute(sa.select(sa.func.setval(sequence, highest)))
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
+    """Save or restore as the command line asks. Returns the exit code."""
+    parser = argparse.ArgumentParser(description="Save the state store into a file, or restore it from one.")
+    parser.add_argument("--restore", action="store_true", help="take FILE back into an empty database")
+    parser.add_argument("file", metavar="FILE", type=Path)
+    options = parser.parse_args(arguments)
+    state = Path(environ.get("MUSTER_STATE") or "var").absolute()
+    url = environ.get("MUSTER_DATABASE_URL") or f"sqlite:///{state}/muster.sqlite"
+    try:
+        if options.restore:
+            restore(options.file, url)
+        else:
+            database = open_database(url, busy_seconds=_BUSY_SECONDS)
+            try:
+                back_up(database, options.file)
+            finally:
+                database.close()
+    except (StoreError, OSError) as error:
+        advice = "docs/site-files.md, State and its backup"
+        sys.stderr.write(
+            f"error: backup: {error}\n  why: {error.__cause__ or 'see above'}\n  next: {advice}\n"
+        )
+        return 4
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -13,7 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from inventory import schema
-from inventory.backup import restore
+from inventory.backup import main, restore
 from inventory.database import open_database
 from inventory.errors import StoreBroken, StoreBusy, UnknownRun
 from inventory.model import Pool, Stage
@@ -364,3 +364,18 @@ def test_a_store_of_a_newer_muster_is_left_alone(url: str, store: Store) -> None
     engine.dispose()
     with pytest.raises(StoreBroken, match="version 9999, which this Muster does not know"):
         Store.open(url)
+
+
+def test_the_command_line_saves_and_restores(
+    url: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.event("n1", "note", message="kept")
+    saved = str(tmp_path / "saved.sqlite")
+    assert main([saved], {"MUSTER_DATABASE_URL": url}) == 0
+    state = {"MUSTER_STATE": str(tmp_path / "state")}
+    assert main(["--restore", saved], state) == 0
+    with Store.open(f"sqlite:///{tmp_path}/state/muster.sqlite") as restored:
+        assert [event.message for event in restored.events()] == ["kept"]
+    assert main(["--restore", saved], state) == 4
+    assert "it is not empty" in capsys.readouterr().err
+    assert main([str(tmp_path / "nowhere" / "saved.sqlite")], {"MUSTER_DATABASE_URL": url}) == 0

@@ -74,7 +74,7 @@ def test_runs_from_its_own_folder_where_its_neighbours_have_names_of_python_s() 
 
 
 def test_a_broken_site_is_said_in_three_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "site.yaml").write_text("nam: x\n")
+    (tmp_path / "site.yaml").write_text("named: x\n")
     assert main(["--list"], {"MUSTER_SITE": str(tmp_path), "MUSTER_STATE": str(tmp_path)}) == 5
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0].strip() for line in lines] == ["error", "why", "next"]

@@ -165,5 +165,5 @@ def test_folds_and_expands() -> None:
 
 
 def test_nearest_is_silent_where_nothing_is_near() -> None:
-    assert nearest("deplyoed", ["deployed", "reachable"]) == "deployed"
+    assert nearest("deployedd", ["deployed", "reachable"]) == "deployed"
     assert nearest("zzz", ["deployed"]) is None

@@ -137,7 +137,7 @@ def test_the_lab_is_where_its_emulators_answer() -> None:
             "profiles.yaml", "    vendor: Acme", "    os_image: jammy", 3, "OSYSTEM/SERIES", id="image"
         ),
         pytest.param(
-            "racks.yaml", "  profile: small", "  profile: smal", 3, "did you mean small?", id="profile"
+            "racks.yaml", "  profile: small", "  profile: smaall", 3, "did you mean small?", id="profile"
         ),
         pytest.param("racks.yaml", "    profile: small\n", "", 6, "needs a key profile", id="no-profile"),
         pytest.param(
