@@ -120,7 +120,8 @@ async def run_step(
     except (ProvisionError, BmcError, MaasError, InventoryError) as error:
         return await _failed(job, name, as_failure(name, error))
     if name != stage:
-        job.note(f"{name}: {reached.detail}")
+        if name == RELEASE:
+            job.note(f"{name}: {reached.detail}")
     elif job.state.pool in ADMITTED:
         access.store.observe(node, run=run, **reached.facts)
     else:

@@ -43,9 +43,18 @@ def submit(access: Access, plan: Plan, consent: Consent) -> str:
             run, kind=plan.kind, nodes=plan.names, who=consent.who, reason=consent.reason,
             options=dataclasses.asdict(options),
         )  # fmt: skip
+        if options.reimage:
+            _leave_pools(access, run, plan.names, consent)
         client.submit(run, plan.names, options)
     runner.ensure(access.settings)
     return run
+
+
+def _leave_pools(access: Access, run: str, nodes: Sequence[str], consent: Consent) -> None:
+    """Take nodes out of their pools, holds included: the operator asked for a new start through the gate."""
+    for name in nodes:
+        if access.store.node(name).pool is not None:
+            access.store.set_pool(name, None, by=consent.who, why=f"re-image: {consent.reason}", run=run)
 
 
 def resume(access: Access, run: str, who: str) -> tuple[str, ...]:

@@ -58,8 +58,10 @@ async def _standing(job: NodeJob, machine: Machine) -> Reached:
     fresh = state.deployed_at is None
     if fresh:
         _remember(job, machine)
-    async with watch_boot(job) as watch:
-        boot_id = await _wait_for_ssh(job, watch)
+    boot_id = (await _ask_boot_id(job)).value
+    if boot_id is None:
+        async with watch_boot(job) as watch:
+            boot_id = await _wait_for_ssh(job, watch)
     return Reached(f"{found}, SSH answers", already=not fresh, facts={"boot_id": boot_id})
 
 
@@ -116,23 +118,28 @@ def _remember(job: NodeJob, machine: Machine) -> None:
 
 async def _wait_for_ssh(job: NodeJob, watch: BootWatch) -> str:
     """Return the boot id of the node. Raises NodeFailed when SSH never answers."""
-    target = job.access.ssh(job.node)
-    command = ["cat", "/proc/sys/kernel/random/boot_id"]
 
     async def look() -> Seen[str]:
         watch.raise_if_doomed("deployed")
-        try:
-            result = await ssh.run(target, command, timeout_s=20)
-        except SshFailed as error:
-            return Seen(None, error.reason)
-        return Seen(result.stdout.decode("ascii", "replace").strip() or None, "no boot id")
+        return await _ask_boot_id(job)
 
     try:
         return await until(look, waited_for="SSH", deadline_s=job.deadline("ssh"), pace=job.pace)
     except StageTimeout as error:
         power = await _power(job)
-        reason = f"MAAS says Deployed, but SSH to {target.address} never answered in {error.seconds:.0f} s"
+        address = job.access.ssh(job.node).address
+        reason = f"MAAS says Deployed, but SSH to {address} never answered in {error.seconds:.0f} s"
         raise watch.explain("deployed", "ssh-dead", reason, why=f"{error.last}; power {power}") from error
+
+
+async def _ask_boot_id(job: NodeJob) -> Seen[str]:
+    try:
+        result = await ssh.run(
+            job.access.ssh(job.node), ["cat", "/proc/sys/kernel/random/boot_id"], timeout_s=20
+        )
+    except SshFailed as error:
+        return Seen(None, error.reason)
+    return Seen(result.stdout.decode("ascii", "replace").strip() or None, "no boot id")
 
 
 async def _power(job: NodeJob) -> str:

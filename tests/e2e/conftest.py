@@ -1,0 +1,87 @@
+"""The emulated lab for end-to-end tests: on a net and in a state folder of its own, so that it runs
+beside whatever else this machine runs. Everything is driven by the commands that an operator types."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NET = "127.99"
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Rack:
+    """The lab and the product, both reached through their command lines only."""
+
+    environment: Mapping[str, str]
+    state: Path
+
+    def lab(self, *words: str) -> str:
+        """Run one of the lab's own commands; it must succeed."""
+        done = self._run([sys.executable, "-m", "lab", *words])
+        assert done.status == 0, done.err
+        return done.out
+
+    def invoke(self, *words: str, timeout: float = 300) -> Done:
+        """Run one of the product's commands."""
+        return self._run([str(Path(sys.executable).parent / "invoke"), *words], timeout)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start one of the product's commands and return while it runs."""
+        return subprocess.Popen(
+            [str(Path(sys.executable).parent / "invoke"), *words],
+            cwd=ROOT, env=dict(self.environment), stdin=subprocess.DEVNULL, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def _run(self, words: list[str], timeout: float = 300) -> Done:
+        done = subprocess.run(
+            words, cwd=ROOT, env=dict(self.environment), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+        return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="session")
+def lab_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
+    """Bring the lab up once for all tests, with ten nodes, powered off."""
+    if os.geteuid() != 0:
+        pytest.skip("the lab needs root")
+    home = tmp_path_factory.mktemp("lab")
+    state, site = home / "state", home / "site"
+    state.mkdir(mode=0o700)
+    environment = {
+        **os.environ, "MUSTER_LAB_NET": NET, "MUSTER_STATE": str(state), "MUSTER_SITE": str(site),
+        "MUSTER_WHO": "tester",
+    }  # fmt: skip
+    rack = Rack(environment, state)
+    rack.lab("site", "--nodes", "10", "--out", str(site))
+    rack.lab("up", "--nodes", "10", "--racks", "lab")
+    try:
+        yield rack
+    finally:
+        rack.lab("down", "--wipe")
+
+
+@pytest.fixture
+def rack(lab_state: Rack) -> Iterator[Rack]:
+    """The lab without faults, before and after a test."""
+    lab_state.lab("fault", "--nodes", "lab-n[01-10]", "--clear")
+    yield lab_state
+    lab_state.lab("fault", "--nodes", "lab-n[01-10]", "--clear")
