@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from health.errors import HealthError, SamplesUnreadable, Unreadable
-from health.outcome import Status
+from health.outcome import Finding, Status
+from health.recognise import console
+from health.recognise.console import FindCause
 from health.recognise.table import KINDS
 from health.rules.kernel import worst
 
@@ -42,8 +45,11 @@ class SampleResult:
         }
 
 
-def judge_samples(folder: Path) -> list[SampleResult]:
-    """Judge every sample that the folder's INDEX.csv lists. Raises SamplesUnreadable."""
+def judge_samples(folder: Path, *, find_cause: FindCause | None = None) -> list[SampleResult]:
+    """Judge every sample that the folder's INDEX.csv lists. Raises SamplesUnreadable.
+
+    `find_cause` names what stopped a boot; without it consoles are not judged.
+    """
     index = folder / "INDEX.csv"
     try:
         with index.open(encoding="utf-8", newline="") as source:
@@ -52,7 +58,10 @@ def judge_samples(folder: Path) -> list[SampleResult]:
         raise SamplesUnreadable(index, str(exc)) from exc
     if rows and not {"file", "kind", "verdict"} <= rows[0].keys():
         raise SamplesUnreadable(index, "it needs the columns file, kind and verdict")
-    return [_judge(folder, row) for row in rows]
+    kinds = dict(KINDS)
+    if find_cause is not None:
+        kinds["console"] = partial(console.judge, find_cause=find_cause)
+    return [_judge(folder, row, kinds) for row in rows]
 
 
 def totals(results: list[SampleResult]) -> Mapping[str, tuple[int, int]]:
@@ -65,9 +74,11 @@ def totals(results: list[SampleResult]) -> Mapping[str, tuple[int, int]]:
     return counts
 
 
-def _judge(folder: Path, row: Mapping[str, str]) -> SampleResult:
+def _judge(
+    folder: Path, row: Mapping[str, str], kinds: Mapping[str, Callable[[str], list[Finding]]]
+) -> SampleResult:
     file, kind, verdict = row["file"], row["kind"], row["verdict"]
-    judge = KINDS.get(kind)
+    judge = kinds.get(kind)
     if judge is None:
         return SampleResult(file, kind, verdict, "unparsed", "no reader knows this kind")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from health.outcome import Finding
-from health.recognise import gpu, ib, ipmi, kernel, load, redfish, system, ufm
+from health.recognise import control, gpu, ib, ipmi, kernel, load, redfish, system, ufm
 
 KINDS: Mapping[str, Callable[[str], list[Finding]]] = {
     "dmesg": kernel.judge,
@@ -16,4 +16,5 @@ KINDS: Mapping[str, Callable[[str], list[Finding]]] = {
     "ufm": ufm.judge,
     "ipmi": ipmi.judge,
     "redfish": redfish.judge,
+    "maas_ansible": control.judge,
 }
