@@ -135,13 +135,14 @@ class Value:
         return int(text) if _INTEGER.fullmatch(text) else float(text)
 
     def _plain(self, wanted: str) -> str:
-        if not isinstance(self.node, yaml.ScalarNode) or self.node.style is not None:
+        if not isinstance(self.node, yaml.ScalarNode) or self._style() is not None:
             self._expected(wanted)
         return str(self.node.value)
 
     def _style(self) -> str | None:
         """None for a bare word, else the kind of quotes or block."""
-        return self.node.style if isinstance(self.node, yaml.ScalarNode) else None
+        # libyaml says "" where Python's parser says None
+        return (self.node.style or None) if isinstance(self.node, yaml.ScalarNode) else None
 
     def _plain_null(self) -> bool:
         return self._style() is None and str(self.node.value).lower() in {"", "~", "null"}
@@ -191,7 +192,7 @@ class Fields:
 def read(path: Path) -> Value:
     """Read one YAML document. Raises SiteFileError for a file or a syntax that cannot be read."""
     try:
-        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        root = _compose(path.read_text(encoding="utf-8"))
     except OSError as exc:
         raise SiteFileError(path, None, f"cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
@@ -207,6 +208,16 @@ def read(path: Path) -> Value:
     if root is None:
         raise SiteFileError(path, None, "is empty")
     return Value(root, path, "")
+
+
+def _compose(text: str) -> yaml.Node | None:
+    fast = getattr(yaml, "CSafeLoader", None)  # there where PyYAML was built with libyaml
+    if fast is not None:
+        try:
+            return yaml.compose(text, Loader=fast)
+        except yaml.YAMLError:
+            pass  # the slow one, ten times slower, says better what is wrong
+    return yaml.compose(text, Loader=yaml.SafeLoader)
 
 
 def _problem(exc: yaml.MarkedYAMLError) -> str:

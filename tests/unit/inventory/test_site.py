@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from inventory.errors import SiteFileError
 from inventory.model import BmcProtocol
@@ -45,6 +46,15 @@ racks:
       r1-n09:
         bmc: {host: 10.0.1.9, protocol: redfish}
 """
+
+
+@pytest.fixture(params=["libyaml", "python"], autouse=True)
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both parsers that PyYAML may have: they must say the same of every file."""
+    if request.param == "python":
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    elif not hasattr(yaml, "CSafeLoader"):
+        pytest.skip("PyYAML was built without libyaml")
 
 
 @pytest.fixture
