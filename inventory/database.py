@@ -24,6 +24,7 @@ from inventory.errors import StoreBroken, StoreBusy, StoreError, StoreFull, firs
 
 _MIGRATIONS = Path(__file__).with_name("migrations")
 _ADVISORY_LOCK = 0x4D55_5354  # one writer at a time, so that event ids rise in the order of commits
+_CONNECT_SECONDS = 10
 _ROOM = 1 << 20  # bytes; an I/O error with less than this left is a full disk
 
 
@@ -150,7 +151,7 @@ def _engine(url: URL, busy_seconds: float) -> Engine:
     milliseconds = int(busy_seconds * 1000)
     if url.get_backend_name() != "sqlite":
         wait = f"-c lock_timeout={milliseconds} -c timezone=UTC"
-        arguments = {"connect_timeout": max(2, int(busy_seconds)), "options": wait}
+        arguments = {"connect_timeout": _CONNECT_SECONDS, "options": wait}
         return sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
     engine = sa.create_engine(url)
 

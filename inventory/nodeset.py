@@ -53,7 +53,17 @@ class NodeSets:
     def _pooled(self, pool: str) -> set[str]:
         if pool not in set(Pool):
             raise UnknownGroup(f"pool:{pool}", nearest(pool, Pool), ", ".join(Pool))
-        return {name for name, its_pool in self._pools().items() if its_pool == pool}
+        return set(self._pool_members().get(pool, ()))
+
+    def _pool_members(self) -> dict[str, list[str]]:
+        """The nodes of every pool; the store may remember nodes that the files no longer describe."""
+        members: dict[str, list[str]] = {pool: [] for pool in Pool}
+        pools = self._pools()
+        for node in self._site.nodes:
+            pool = pools.get(node.name)
+            if pool is not None:
+                members[pool].append(node.name)
+        return members
 
     def _named(self, text: str) -> set[str]:
         resolver = self._resolver()
@@ -79,15 +89,11 @@ class NodeSets:
     def _resolver(self) -> GroupResolver:
         everyone = ",".join(node.name for node in self._site.nodes)
         racks = {rack.name: ",".join(node.name for node in rack.nodes) for rack in self._site.racks}
-        pools: dict[str, list[str]] = {pool: [] for pool in Pool}
-        for name, pool in self._pools().items():
-            if pool is not None:
-                pools.setdefault(pool, []).append(name)
         profiles: dict[str, list[str]] = {profile: [] for profile in self._site.profiles}
         for node in self._site.nodes:
             profiles.setdefault(node.profile, []).append(node.name)
         resolver = GroupResolver(_Groups("rack", racks, everyone))
-        resolver.add_source(_Groups("pool", _joined(pools)))
+        resolver.add_source(_Groups("pool", _joined(self._pool_members())))
         resolver.add_source(_Groups("profile", _joined(profiles)))
         return resolver
 

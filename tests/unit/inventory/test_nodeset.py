@@ -146,13 +146,17 @@ def test_a_pool_is_asked_at_the_moment_of_selecting(sets: NodeSets) -> None:
         del POOLS["r2-n04"]
 
 
-def test_a_pool_may_hold_a_node_that_the_files_no_longer_describe(sets: NodeSets) -> None:
-    POOLS["gone-n01"] = "retired"
+def test_a_pool_s_nodes_that_the_files_no_longer_describe_are_not_selected(sets: NodeSets) -> None:
+    POOLS["gone-n01"] = "quarantine"
+    POOLS["gone-n02"] = "retired"
     try:
-        with pytest.raises(UnknownNode):
-            sets.select("@pool:retired", [], None)
+        assert len(sets.select("@pool:quarantine", [], None)) == 2
+        assert len(sets.select(None, [], "quarantine")) == 2
+        for nodes, pool in (("@pool:retired", None), (None, "retired")):
+            with pytest.raises(EmptySelection):
+                sets.select(nodes, [], pool)
     finally:
-        del POOLS["gone-n01"]
+        del POOLS["gone-n01"], POOLS["gone-n02"]
 
 
 def test_folds_and_expands() -> None:
