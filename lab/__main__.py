@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lab.control import ask, causes
+from lab.control import ask
 from lab.errors import BadRequest, Exit, LabError, Refused
 from lab.lifecycle import take_down, take_up
 from lab.plan import Plan
@@ -22,8 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         return int(options.run(options, LabNet.from_environment(), LabPaths.from_environment()))
     except LabError as exc:
-        why = causes(exc) or "nothing beneath it failed"
-        sys.stderr.write(f"error: {exc.where}: {exc}\n  why: {why}\n  next: {exc.follow}\n")
+        sys.stderr.write(f"error: {exc.where}: {exc}\n  why: {exc.why}\n  next: {exc.follow}\n")
         return int(exc.code)
 
 
@@ -76,8 +75,8 @@ def _fault(options: argparse.Namespace, _: LabNet, paths: LabPaths) -> int:
         raise BadRequest("lab.fault", "names no fault", follow="add --fault NAME, or --clear")
     request = {"op": "fault", "fault": options.fault, "nodes": options.nodes}
     answer = ask(paths.socket, {**request, "value": options.value, "clear": options.clear})
-    what = f"{options.fault or 'all faults'} {'cleared' if options.clear else 'set'}"
-    _note(f"{what}: {len(answer['struck'])} of {', '.join(answer['struck'][:4])}{_more(answer['struck'])}")
+    what = options.fault or "all faults"
+    _note(f"{what} {'lifted from' if options.clear else 'set on'} {answer['struck']}")
     return Exit.DONE
 
 
@@ -174,10 +173,6 @@ def _faults(node: dict[str, Any]) -> str:
 def _service_faults(status: dict[str, Any]) -> str:
     names = " ".join(sorted(status["faults"]))
     return f"  faults: {names}" if names else ""
-
-
-def _more(names: list[str]) -> str:
-    return f" and {len(names) - 4} more" if len(names) > 4 else ""
 
 
 def _note(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+from collections.abc import Iterable
 from typing import Any
 
 import aiohttp
@@ -221,3 +222,8 @@ def _outer(carrier: Carrier, inner: str) -> str:
         (fault.name for fault in CATALOGUE.values() if fault.carrier is carrier and fault.inner == inner),
         inner,
     )
+
+
+def fold(names: Iterable[str]) -> str:
+    """Write names as one node set."""
+    return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))

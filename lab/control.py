@@ -26,8 +26,7 @@ class RemoteError(LabError):
     def __init__(self, document: Mapping[str, Any]) -> None:
         super().__init__(document["where"], document["what"], follow=document["follow"])
         self.code = Exit(document["code"])
-        if document["why"]:
-            self.__cause__ = RuntimeError(document["why"])
+        self.__cause__ = RuntimeError(document["why"])
 
 
 def ask(path: Path, request: Request, timeout_s: float | None = 60.0) -> Answer:
@@ -77,21 +76,11 @@ def describe(error: LabError) -> Answer:
         "error": {
             "where": error.where,
             "what": str(error),
-            "why": causes(error),
+            "why": error.why,
             "follow": error.follow,
             "code": int(error.code),
         }
     }
-
-
-def causes(error: BaseException) -> str:
-    """Return what caused an error, nearest first."""
-    found = []
-    cause = error.__cause__
-    while cause is not None:
-        found.append(str(cause) or type(cause).__name__)
-        cause = cause.__cause__
-    return ": ".join(found)
 
 
 async def _answer(serve: Serve, raw: bytes) -> Answer:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lab.assembly import Lab
+from lab.assembly import Lab, fold
 from lab.control import Answer, Request, describe, listen
 from lab.errors import BadRequest, LabError, NoService
 from lab.nodes.house import tear_down
@@ -85,8 +85,8 @@ class _Daemon:
     async def _fault(self, request: Request) -> Answer:
         name, nodes, value = request.get("fault"), request.get("nodes"), request.get("value")
         if request.get("clear"):
-            return {"struck": self._lab.clear_faults(name, nodes)}
-        return {"struck": self._lab.set_fault(str(name), nodes, value)}
+            return {"struck": fold(self._lab.clear_faults(name, nodes))}
+        return {"struck": fold(self._lab.set_fault(str(name), nodes, value))}
 
     async def _down(self, _: Request) -> Answer:
         self._stop.set()

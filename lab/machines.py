@@ -12,11 +12,12 @@ from lab.errors import BadRequest
 from lab.late import LateChassis, QemuHouse
 from lab.nodes.boot_service import BootService
 from lab.nodes.chassis import NamespaceChassis
+from lab.nodes.clock import TimeServer
 from lab.nodes.faults import LIMITS, NodeFault
 from lab.nodes.house import House, build_house
 from lab.nodes.proxy import PackageProxy
 from lab.qemu import Fault as QemuFault
-from lab.spec import MAAS_PORT, PROXY_PORT, LabNet, LabPaths, NodeSpec, RackKind, cache_folder
+from lab.spec import CLOCK_PORT, MAAS_PORT, PROXY_PORT, LabNet, LabPaths, NodeSpec, RackKind, cache_folder
 
 # What a QEMU node calls the same trouble.
 _QEMU_NAMES = {NodeFault.SSH_DEAD: QemuFault.NO_SSH}
@@ -32,6 +33,7 @@ class Machines:
         self._maas_root = f"http://{net.maas_host}:{MAAS_PORT}"
         self._house: House | None = None
         self._proxy: PackageProxy | None = None
+        self._clock = TimeServer()
         self._qemu = QemuHouse(cache_folder(), paths.nodes, self._maas_root)
         self._made: list[NamespaceChassis | LateChassis] = []
 
@@ -53,6 +55,7 @@ class Machines:
         """Cut all power; disks stay."""
         await asyncio.gather(*(machine.close() for machine in self._made))
         await self._qemu.close()
+        self._clock.close()
         if self._proxy is not None:
             await self._proxy.close()
 
@@ -61,6 +64,7 @@ class Machines:
             self._house = await asyncio.to_thread(build_house, self._net, self._paths)
             self._proxy = PackageProxy(self._house.archive, cache_folder() / "packages", self._session)
             await self._proxy.start(self._net.gateway, PROXY_PORT)
+            await self._clock.start(self._net.gateway, CLOCK_PORT)
         return self._house
 
 

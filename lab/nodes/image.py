@@ -69,6 +69,9 @@ def build_layer(target: Path, rootfs: Path, net: LabNet, archive: Archive) -> Pa
     apt.parent.mkdir(parents=True, exist_ok=True)
     apt.write_text("".join(f"{line}\n" for line in settings))
     _write_sources(work, archive)
+    clock = work / "etc/chrony/sources.d/lab.sources"
+    clock.parent.mkdir(parents=True, exist_ok=True)
+    clock.write_text(f"server {net.gateway} iburst minpoll 4 maxpoll 6\n")
     # libfaketime under a path that does not depend on the machine's architecture.
     for library in rootfs.glob("usr/lib/*/faketime/libfaketime.so.1"):
         (work / "usr/lib/lab" / library.name).symlink_to(f"/{library.relative_to(rootfs)}")
