@@ -4,12 +4,13 @@ from lab.maas.boot.intent import Intent, Phase, Progress
 from lab.maas.boot.ipxe import BootAssets
 from lab.maas.clock import Clock, SystemClock
 from lab.maas.config import Delays, DiskSpec, Hardware, Image, MaasConfig, SubnetSpec, User
-from lab.maas.errors import LabMaasError, PowerError, UnknownFault, UnknownMachine
+from lab.maas.errors import BadSnapshot, LabMaasError, PowerError, UnknownFault, UnknownMachine
 from lab.maas.faults import Fault
 from lab.maas.power import IpmiPower, PowerDriver, PowerState, PowerTarget, StubPower
 from lab.maas.server import MaasServer, start_maas
 
 __all__ = [
+    "BadSnapshot",
     "BootAssets",
     "Clock",
     "Delays",

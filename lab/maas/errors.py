@@ -29,6 +29,14 @@ class PowerError(LabMaasError):
         self.reason = reason
 
 
+class BadSnapshot(LabMaasError):
+    """The file with a former lab's memory cannot be read."""
+
+    def __init__(self, file: str, what: str) -> None:
+        super().__init__(f"{file} {what}")
+        self.file = file
+
+
 class UnknownFault(LabMaasError):
     """A fault was asked for that does not exist."""
 

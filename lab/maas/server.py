@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from aiohttp import web
@@ -20,11 +22,15 @@ from lab.maas.config import MaasConfig
 from lab.maas.errors import UnknownMachine
 from lab.maas.faults import OF_MACHINE, Fault, Faults, parse_fault
 from lab.maas.life.conductor import Conductor
+from lab.maas.model import snapshot
 from lab.maas.model.machine import Machine
 from lab.maas.model.region import new_region
+from lab.maas.model.status import FAILED
 from lab.maas.power import PowerDriver
 from lab.maas.render import API
 
+_KEEP_SECONDS = 2.0
+_KEEP_SHARE = 20
 _MOST_BYTES = 256 * 1024 * 1024
 _HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 
@@ -36,6 +42,8 @@ class MaasServer:
         self._config = config
         slots = asyncio.Semaphore(max(1, config.power_slots * max(1, len(config.rack_controllers))))
         region = new_region(config, clock.time())
+        if config.state_file is not None:
+            snapshot.load(region, config.state_file)
         self._ctl = Conductor(config, region, clock, power, Faults(), slots)
         self._asked: Counter[str] = Counter()
         self._runner: web.AppRunner | None = None
@@ -103,12 +111,31 @@ class MaasServer:
         site = web.TCPSite(self._runner, self._config.host, self._config.port)
         await site.start()
         self._port = self._runner.addresses[0][1]
+        for machine in self._ctl.region.machines.values():
+            if machine.status in FAILED:
+                self._ctl.watch(machine)
+        if self._config.state_file is not None:
+            self._ctl.start(self._keep(self._config.state_file))
 
     async def close(self) -> None:
         """Stop listening and stop everything that runs."""
         if self._runner is not None:
             await self._runner.cleanup()
         await self._ctl.close()
+        if self._config.state_file is not None:
+            snapshot.save(self._ctl.region, self._config.state_file)
+
+    async def _keep(self, file: Path) -> None:
+        """Write the region down whenever something was asked or happened since the last time."""
+        written = (-1, -1)
+        while True:
+            began = time.monotonic()
+            state = self._asked.total(), self._ctl.region.counters["event"]
+            if state != written:
+                snapshot.save(self._ctl.region, file)
+                written = state
+            # A big region takes long to write: it is written so seldom that nobody notices.
+            await asyncio.sleep(max(_KEEP_SECONDS, _KEEP_SHARE * (time.monotonic() - began)))
 
     async def _authenticate(self, request: web.Request) -> web.Response:
         """Exchange a user's name and password for an API key."""

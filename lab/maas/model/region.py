@@ -7,6 +7,7 @@ import random
 import uuid
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from lab.maas.config import MaasConfig, User
 from lab.maas.model.catalogue import Script, built_in_scripts
@@ -62,6 +63,18 @@ class Subnet:
     description: str = ""
 
 
+class Digest(Protocol):
+    """A checksum that grows with what arrives."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take more bytes."""
+        ...
+
+    def hexdigest(self) -> str:
+        """Return the checksum so far."""
+        ...
+
+
 @dataclass(slots=True)
 class ImageFile:
     """What was announced of an upload, and what has arrived of it."""
@@ -72,7 +85,7 @@ class ImageFile:
     size: int
     received: int = 0
     digest: str = ""
-    content: hashlib._Hash = field(default_factory=hashlib.sha256, repr=False)
+    content: Digest = field(default_factory=hashlib.sha256, repr=False, metadata={"kept": False})
 
     @property
     def complete(self) -> bool:

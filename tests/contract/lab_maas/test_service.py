@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,3 +195,16 @@ async def test_five_hundred_machines_are_no_burden(imaginary: Maas) -> None:
     machines = await wire.get("machines/")
     assert len(machines) == 512
     assert time.monotonic() - began < 2.0
+
+
+async def test_a_lab_that_is_started_again_remembers(start: Start, tmp_path: Path) -> None:
+    config = MaasConfig(delays=QUICK, state_file=tmp_path / "maas.json")
+    server, wire = await start(config)
+    system_id = await ready(wire)
+    await wire.op(f"machines/{system_id}/", "deploy")
+    token = (await wire.boot(MAC))["token"]
+    await server.close()
+    _, wire = await start(config)
+    assert await wire.status(system_id) == "Deploying"
+    assert (await wire.report(MAC, token, "installation", "finished")).status == 200
+    assert (await wire.boot(MAC))["intent"] == "local"
