@@ -199,7 +199,7 @@ def power_off(call: Call) -> Answer:
 
 async def _switch(call: Call, one: Machine, *, on: bool, soft: bool) -> None:
     if on:
-        await powering.switch_on(call.ctl, one, pxe=one.netboot)
+        await powering.switch_on(call.ctl, one)
     else:
         await powering.switch_off(call.ctl, one, soft=soft)
 

@@ -53,7 +53,7 @@ def begin(ctl: Conductor, machine: Machine, user: str, order: CommissionOrder) -
 
 
 async def _boot(ctl: Conductor, machine: Machine, turn: int) -> None:
-    if not await powering.switch_on(ctl, machine, pxe=True) or machine.turn != turn:
+    if not await powering.switch_on(ctl, machine) or machine.turn != turn:
         return
     if ctl.simulated:
         await ctl.clock.sleep(ctl.config.delays.commission)

@@ -98,7 +98,7 @@ def choose_image(ctl: Conductor, order: DeployOrder) -> BootResource:
 
 async def _boot(ctl: Conductor, machine: Machine, turn: int) -> None:
     network.claim_addresses(ctl.region, machine)
-    if not await powering.switch_on(ctl, machine, pxe=True) or machine.turn != turn:
+    if not await powering.switch_on(ctl, machine) or machine.turn != turn:
         return
     if not ctl.simulated:
         return

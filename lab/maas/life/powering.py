@@ -42,10 +42,13 @@ def need_rack(ctl: Conductor, machine: Machine, *, starting: bool = False) -> No
     raise Refusal(503, f"No rack controllers can access the BMC of node {machine.hostname}")
 
 
-async def switch_on(ctl: Conductor, machine: Machine, *, pxe: bool) -> bool:
-    """Switch a machine on, or cycle it; say whether that worked, and fail the machine if not."""
+async def switch_on(ctl: Conductor, machine: Machine) -> bool:
+    """Switch a machine on, or cycle it; say whether that worked, and fail the machine if not.
+
+    MAAS always boots machines from the network; one that is installed is then told to use its disk.
+    """
     ctl.note(machine, Kind.POWERING_ON)
-    done = await _command(ctl, machine, lambda: ctl.power.on(target_of(machine), pxe=pxe))
+    done = await _command(ctl, machine, lambda: ctl.power.on(target_of(machine), pxe=True))
     if done is not None:
         ctl.note(machine, Kind.POWER_ON_FAILED, done)
         ctl.mark_failed(machine, f"Power on for the node failed: {done}")

@@ -207,7 +207,7 @@ def enter_rescue(ctl: Conductor, machine: Machine, user: str) -> None:
 
 
 async def _rescue(ctl: Conductor, machine: Machine, turn: int) -> None:
-    if not await powering.switch_on(ctl, machine, pxe=True) or machine.turn != turn:
+    if not await powering.switch_on(ctl, machine) or machine.turn != turn:
         return
     if ctl.simulated:
         await ctl.clock.sleep(ctl.config.delays.rescue)
@@ -241,7 +241,7 @@ async def _leave(ctl: Conductor, machine: Machine, turn: int) -> None:
     if machine.turn != turn:
         return
     if machine.previous is Status.DEPLOYED:
-        worked = await powering.switch_on(ctl, machine, pxe=False)
+        worked = await powering.switch_on(ctl, machine)
     else:
         worked = await powering.switch_off(ctl, machine)
     if worked and machine.turn == turn:

@@ -45,7 +45,7 @@ def continue_after_commissioning(ctl: Conductor, machine: Machine) -> None:
 
 
 async def _boot(ctl: Conductor, machine: Machine, turn: int) -> None:
-    if not await powering.switch_on(ctl, machine, pxe=True) or machine.turn != turn:
+    if not await powering.switch_on(ctl, machine) or machine.turn != turn:
         return
     if ctl.simulated:
         await _stand_in(ctl, machine, turn)
