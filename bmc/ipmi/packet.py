@@ -21,7 +21,6 @@ RAKP1, RAKP2, RAKP3, RAKP4 = 0x12, 0x13, 0x14, 0x15
 NAME_ONLY_LOOKUP = 0x10  # look users up by name alone, not by name and privilege
 
 _HEADER = 16  # RMCP, authentication type, payload type, session, sequence, length
-_IV = 16
 _SESSION_HEAD = struct.Struct("<BB4sIH")
 _PADS = [bytes(range(1, n + 1)) + bytes([n]) for n in range(16)]
 
@@ -100,49 +99,52 @@ def sessionless_body(datagram: bytes) -> bytes | None:
 
 
 class Seal:
-    """The keys of one session: seals what we send, opens what the BMC sends."""
+    """The keys of one session: seals what we send, opens what the BMC sends.
+
+    Contexts live as long as the session. A random block goes through the cipher first: what
+    comes out is the unpredictable initial vector of the rest, as chaining has it.
+    """
 
     def __init__(self, suite: Suite, session_key: bytes, bmc_id: bytes) -> None:
-        self._digest = suite.digest
         self._tag_length = suite.tag_length
-        self._integrity_key = hmac.digest(session_key, b"\x01" * 20, suite.digest)
-        self._aes = AES(hmac.digest(session_key, b"\x02" * 20, suite.digest)[:16])
+        self._mac = hmac.new(hmac.digest(session_key, b"\x01" * 20, suite.digest), digestmod=suite.digest)
+        aes = AES(hmac.digest(session_key, b"\x02" * 20, suite.digest)[:16])
+        self._encryptor = Cipher(aes, CBC(os.urandom(16))).encryptor()
+        self._decryptor = Cipher(aes, CBC(bytes(16))).decryptor()
         self._bmc_id = bmc_id
         self._sequence = 0
+
+    def _tag(self, signed: bytes) -> bytes:
+        mac = self._mac.copy()
+        mac.update(signed)
+        return mac.digest()[: self._tag_length]
 
     def seal(self, payload_type: int, payload: bytes) -> bytes:
         """Encrypt and sign `payload` under the next sequence number."""
         self._sequence = self._sequence % 0xFFFFFFFF + 1
-        vector = os.urandom(_IV)
-        encryptor = Cipher(self._aes, CBC(vector)).encryptor()
-        secret = vector + encryptor.update(payload + _PADS[-(len(payload) + 1) % 16])
+        secret = self._encryptor.update(os.urandom(16) + payload + _PADS[-(len(payload) + 1) % 16])
         head = (0xC0 | payload_type, self._bmc_id, self._sequence, len(secret))
         signed = _SESSION_HEAD.pack(6, *head) + secret
         filler = -(len(signed) + 2) % 4
         signed += b"%b%c\x07" % (b"\xff" * filler, filler)
-        return RMCP_IPMI + signed + hmac.digest(self._integrity_key, signed, self._digest)[: self._tag_length]
+        return RMCP_IPMI + signed + self._tag(signed)
 
     def open(self, datagram: bytes) -> bytes | None:
         """Return the payload of a packet that is ours and whole, else None."""
         tag = self._tag_length
         if len(datagram) < _HEADER + tag or not datagram[5] & 0x40:
             return None
-        wanted = hmac.digest(self._integrity_key, datagram[4:-tag], self._digest)[:tag]
-        if not hmac.compare_digest(wanted, datagram[-tag:]):
+        if not hmac.compare_digest(self._tag(datagram[4:-tag]), datagram[-tag:]):
             return None
         length = int.from_bytes(datagram[14:16], "little")
         payload = datagram[_HEADER : _HEADER + length]
-        if len(payload) != length:
+        if len(payload) != length or not datagram[5] & 0x80:
+            return payload if len(payload) == length else None
+        if length < 32 or length % 16:
             return None
-        return self._decrypt(payload) if datagram[5] & 0x80 else payload
-
-    def _decrypt(self, payload: bytes) -> bytes | None:
-        if len(payload) < 2 * _IV or len(payload) % 16:
-            return None
-        decryptor = Cipher(self._aes, CBC(payload[:_IV])).decryptor()
-        clear = decryptor.update(payload[_IV:])
+        clear = self._decryptor.update(payload)
         padding = clear[-1] + 1
-        return clear[:-padding] if padding <= 16 else None
+        return clear[16:-padding] if padding <= 16 else None
 
 
 @dataclass(frozen=True, slots=True)

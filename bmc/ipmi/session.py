@@ -14,12 +14,13 @@ from bmc import errors
 from bmc.capability import BmcTarget, Privilege
 from bmc.errors import BadAnswer, Occupied, Rejection, Unreachable, WrongSuite
 from bmc.ipmi import packet
-from bmc.ipmi.endpoint import Address, Endpoint
+from bmc.ipmi.endpoint import Endpoint
+from bmc.ipmi.measure import Address
 
 DEAD_AFTER_S = 4.5  # a BMC that answers nothing for this long is not there
 STAGE_S = 2.5  # one exchange of the handshake, before starting over
 COMMAND_S = 10.0
-CLOSE_S = 1.0
+CLOSE_S = 2.0
 LEVELS = {Privilege.USER: 2, Privilege.OPERATOR: 3, Privilege.ADMINISTRATOR: 4}
 
 _ATTEMPTS = 4
@@ -294,7 +295,7 @@ class Session:
 
     async def _close(self) -> None:
         try:
-            await self.command(CLOSE_SESSION, self.bmc_id, CLOSE_S / 2 if self._dead else CLOSE_S)
+            await self.command(CLOSE_SESSION, self.bmc_id, 0.5 if self._dead else CLOSE_S)
             self._endpoint.counts.closed += 1
         except errors.BmcError:
             self._endpoint.counts.lost += 1

@@ -1,0 +1,291 @@
+"""How fast a fleet of BMCs is reached: us, FreeIPMI, pyghmi and ipmitool in the same run.
+
+Every client logs in with cipher suite 17, asks for the power state and logs out, against the lab's
+BMCs in a process of their own that answer after 10 ms. Wall time counts from the first packet for
+Python clients (their imports are listed apart) and from the start of the process for the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import concurrent.futures
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+# Python puts this file's folder first, where this file would hide the package of its name.
+sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
+
+USER, PASSWORD = "admin", "bench-secret"
+PORT = 9623
+NET = "127.63"
+DELAY_S = 0.010
+SUITE = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What one run cost: seconds of wall and of CPU, memory in MiB, how many nodes answered."""
+
+    client: str
+    wall_s: float
+    cpu_s: float
+    rss_mib: float
+    answered: int
+    start_s: float = 0.0
+
+
+def hosts(count: int) -> list[str]:
+    return [f"{NET}.{number // 250}.{number % 250 + 1}" for number in range(count)]
+
+
+# --- the rack
+
+
+async def serve(count: int) -> None:
+    """Run the lab's BMCs until the parent closes our standard input."""
+    from lab.bmc import BmcSpec, BmcUser, LightChassis, start_rack
+
+    users = (BmcUser(USER, PASSWORD),)
+    specs = [
+        BmcSpec(
+            LightChassis(f"n{number}", f"LAB-B{number:04}", powered=True),
+            host,
+            users,
+            port=PORT,
+            delay_s=DELAY_S,
+        )
+        for number, host in enumerate(hosts(count))
+    ]
+    rack = await start_rack(specs)
+    print("up", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await rack.close()
+
+
+@contextmanager
+def rack(count: int) -> Iterator[subprocess.Popen[str]]:
+    """Start the rack in a process of its own."""
+    words = [sys.executable, __file__, "--serve", str(count)]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdin is not None
+    try:
+        if process.stdout.readline() != "up\n":
+            raise SystemExit("the rack did not come up")
+        yield process
+    finally:
+        process.stdin.close()
+        process.wait(timeout=30)
+        process.stdout.close()
+
+
+# --- clients in Python: each runs in a process of its own and reports one line
+
+
+async def ours(count: int, sweep: bool) -> int:
+    from bmc.capability import BmcTarget, Credential
+    from bmc.drivers import connect
+    from bmc.fleet import each
+    from bmc.ipmi.endpoint import Endpoint
+
+    credential = Credential(USER, PASSWORD)
+    targets = [BmcTarget(host, host, credential, port=PORT, protocol="ipmi") for host in hosts(count)]
+    endpoint = Endpoint()
+
+    async def power(target: BmcTarget) -> str:
+        async with connect(target, endpoint=endpoint) as bmc:
+            return await bmc.power_state()
+
+    async def everything(target: BmcTarget) -> int:
+        async with connect(target, endpoint=endpoint) as bmc:
+            await bmc.power_state()
+            endpoint.sdrs.clear()  # no cache: every node's own repository is read
+            readings = await bmc.sensors()
+            return len(readings) + len(await bmc.sel())
+
+    try:
+        results = await each(
+            targets, everything if sweep else power, per_subnet=count, total=count, deadline_s=120
+        )
+    finally:
+        await endpoint.aclose()
+    return sum(result.ok for result in results.values())
+
+
+def pyghmi(count: int, sweep: bool) -> int:
+    from pyghmi.ipmi.command import Command  # type: ignore[import-not-found]
+
+    def one(host: str) -> bool:
+        bmc = Command(host, USER, PASSWORD, port=PORT, keepalive=False)
+        bmc.get_power()
+        if sweep:
+            list(bmc.get_sensor_data())
+            list(bmc.get_event_log())
+        bmc.ipmi_session.logout()
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(64) as pool:
+        return sum(pool.map(one, hosts(count)))
+
+
+def run_client(name: str, count: int, sweep: bool) -> None:
+    """Be a client; print what it took as JSON."""
+    if name == "ours":
+        import uvloop
+
+        import bmc.drivers
+        import bmc.fleet  # noqa: F401
+    else:
+        import pyghmi.ipmi.command
+    cpu, wall = time.process_time(), time.perf_counter()
+    answered = uvloop.run(ours(count, sweep)) if name == "ours" else pyghmi(count, sweep)
+    took = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu, "answered": answered}
+    took["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(took), flush=True)
+    os._exit(0)  # pyghmi's thread does not end by itself
+
+
+def python_client(name: str, count: int, sweep: bool) -> Took:
+    words = [sys.executable, __file__, "--client", name, str(count), *(["--sweep"] if sweep else [])]
+    started = time.perf_counter()
+    said = subprocess.run(words, check=True, capture_output=True, text=True, timeout=300).stdout
+    took = json.loads(said)
+    start_s = time.perf_counter() - started - took["wall_s"]
+    return Took(name, took["wall_s"], took["cpu_s"], took["rss_mib"], took["answered"], start_s)
+
+
+# --- clients that are programs
+
+
+def program(name: str, words: Sequence[str], good: str) -> Took:
+    """Run a program; `good` is what a line of success holds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=300)
+    wall = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Took(name, wall, cpu, after.ru_maxrss / 1024, done.stdout.count(good))
+
+
+def freeipmi(tool: str, count: int, folder: Path, *words: str) -> list[str]:
+    config = folder / "freeipmi.conf"
+    config.write_text(f"username {USER}\npassword {PASSWORD}\ncipher-suite-id {SUITE}\ndriver-type LAN_2_0\n")
+    config.chmod(0o600)
+    where = ",".join(f"{host}:{PORT}" for host in hosts(count))
+    return [tool, "--config-file", str(config), "-h", where, *words]
+
+
+def ipmipower(count: int, folder: Path) -> Took:
+    return program("ipmipower", freeipmi("ipmipower", count, folder, "--stat"), ": on")
+
+
+def ipmitool(count: int, folder: Path) -> Took:
+    secret = folder / "password"
+    secret.write_text(PASSWORD)
+    listed = folder / "hosts"
+    listed.write_text("\n".join(hosts(count)))
+    one = f"ipmitool -I lanplus -C {SUITE} -p {PORT} -U {USER} -f {secret} -H {{}} power status"
+    return program("ipmitool -P64", ["xargs", "-a", str(listed), "-P64", "-I{}", *one.split()], "is on")
+
+
+def freeipmi_sweep(count: int, folder: Path) -> Took:
+    """Run ipmipower, ipmi-sel and ipmi-sensors one after the other, with no SDR cache."""
+    cache = folder / f"sdr-{time.monotonic_ns()}"
+    cache.mkdir()
+    wide = ("-F", "64", "--sdr-cache-directory", str(cache), "--quiet-cache")
+    parts = [
+        ipmipower(count, folder),
+        program("", freeipmi("ipmi-sel", count, folder, *wide, "--sdr-cache-recreate"), " | "),
+        program("", freeipmi("ipmi-sensors", count, folder, *wide), "Temperature"),
+    ]
+    wall, cpu = sum(part.wall_s for part in parts), sum(part.cpu_s for part in parts)
+    return Took("freeipmi x3", wall, cpu, max(part.rss_mib for part in parts), parts[0].answered)
+
+
+# --- the report
+
+
+def middle(runs: Sequence[Took]) -> Took:
+    """Return the run with the median wall time."""
+    return sorted(runs, key=lambda run: run.wall_s)[len(runs) // 2]
+
+
+def show(title: str, rows: Sequence[Took], baseline: Took) -> None:
+    print(f"\n{title}")
+    print(f"{'client':16}{'wall s':>9}{'ratio':>8}{'CPU s':>9}{'MiB':>7}{'answered':>10}{'start s':>9}")
+    for row in rows:
+        print(
+            f"{row.client:16}{row.wall_s:9.3f}{row.wall_s / baseline.wall_s:8.2f}{row.cpu_s:9.3f}"
+            f"{row.rss_mib:7.0f}{row.answered:10}{row.start_s:9.2f}"
+        )
+
+
+def login_power_logout(count: int, repeat: int, folder: Path, peers: bool) -> dict[str, Took]:
+    rows: dict[str, list[Took]] = {}
+    for _ in range(repeat):  # in turns, so that a noisy moment hits both
+        rows.setdefault("ours", []).append(python_client("ours", count, False))
+        if shutil.which("ipmipower"):
+            rows.setdefault("ipmipower", []).append(ipmipower(count, folder))
+    if peers:
+        rows["pyghmi"] = [python_client("pyghmi", count, False)]
+        if shutil.which("ipmitool"):
+            rows["ipmitool"] = [ipmitool(count, folder)]
+    found = {name: middle(runs) for name, runs in rows.items()}
+    show(
+        f"log in, power, log out: {count} BMCs at {DELAY_S * 1000:.0f} ms, suite {SUITE}, median of {repeat}",
+        list(found.values()),
+        found.get("ipmipower", found["ours"]),
+    )
+    return found
+
+
+def ratio(found: dict[str, Took], what: str = "wall_s") -> float | None:
+    if "ipmipower" not in found:
+        return None
+    return round(getattr(found["ours"], what) / getattr(found["ipmipower"], what), 3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--counts", type=int, nargs="+", default=[64, 512])
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="leave out the slow peers and the sweep")
+    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+    parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--client", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--sweep", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.serve:
+        asyncio.run(serve(args.serve))
+        return
+    if args.client:
+        run_client(args.client[0], int(args.client[1]), args.sweep)
+        return
+    report: dict[str, object] = {}
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        for count in args.counts:
+            with rack(count):
+                found = login_power_logout(count, args.repeat, folder, not args.quick)
+            report[f"wall_ratio_to_ipmipower_{count}"] = ratio(found)
+            report["wall_ratio_to_ipmipower"] = ratio(found)
+            report["cpu_ratio_to_ipmipower"] = ratio(found, "cpu_s")
+            report["complete"] = all(row.answered == count for row in found.values())
+    if args.json:
+        print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()
