@@ -29,6 +29,9 @@ from lab.plan import Plan
 from lab.secrets import LabSecrets
 from lab.spec import BMC_USER, MAAS_PORT, LabNet, LabPaths, NodeSpec
 
+# Room for a QEMU node on a busy machine; MAAS itself waits longer.
+_NODE_TIMEOUT_S = 300.0
+
 
 class Lab:
     """A running lab. All methods run on one event loop."""
@@ -64,6 +67,7 @@ class Lab:
             ssh_keys=(self._secrets.public_key,),
             subnets=(SubnetSpec(self._net.subnet, "lab", self._net.gateway),),
             state_file=self._paths.state / "maas.json",
+            node_timeout=_NODE_TIMEOUT_S,
         )
         try:
             self._maas = await start_maas(config, IpmiPower())

@@ -58,7 +58,7 @@ class NamespaceChassis:
         self._guest = Guest(spec, house.net, Group(house.cgroup / spec.name), self._folder / "mounts")
         self._machine: asyncio.Task[None] | None = None
         self._override: BootOverrideSource = lambda: None
-        self._token = ""  # of this boot; MAAS takes no report without it
+        self._token = ""  # of this boot, where it went by MAAS
         self._devices = Devices(self._share.folder, self._gpus_asked)
         self._kernel: KernelLog | None = None
         self._panicked = False
@@ -216,8 +216,9 @@ class NamespaceChassis:
     async def _report_up(self) -> None:
         """Tell MAAS that this boot is finished, once sshd answers."""
         await answers_ssh(self.spec.address, self.spec.ssh_port)
+        token = self._token or self._share.token
         await self._service.report(
-            self._token, "boot", "finished", message="sshd answers", address=self.spec.address
+            token, "boot", "finished", message="sshd answers", address=self.spec.address
         )
 
     async def _panic_if_told(self) -> None:

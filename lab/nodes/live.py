@@ -83,6 +83,7 @@ class Live:
         if status != 0:
             message = text.decode(errors="replace").strip().splitlines()[-1] if text else "no log"
             return await self._report(order, "installation", "failed", message=message, results=[result])
+        self._share.keep_token(order.token)
         disk.mark_installed(order.hostname or self._spec.name)
         return await self._report(order, "installation", "finished", results=[result])
 

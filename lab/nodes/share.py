@@ -17,6 +17,7 @@ class Share:
     def __init__(self, folder: Path, spec: NodeSpec) -> None:
         self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._token = folder.parent / "token"
         facts: dict[str, object] = {
             "name": spec.name,
             "serial": spec.serial,
@@ -30,6 +31,15 @@ class Share:
     def kernel_log(self) -> Path:
         """What dmesg prints inside."""
         return self.folder / "kernel.log"
+
+    @property
+    def token(self) -> str:
+        """What the installer of the system on the disk was given; that system may report with it."""
+        return self._token.read_text(encoding="utf-8") if self._token.exists() else ""
+
+    def keep_token(self, token: str) -> None:
+        self._token.touch(mode=0o600)
+        self._token.write_text(token, encoding="utf-8")
 
     def prepare(self, cmdline: str, order: Order | None = None) -> None:
         """Set what the next system sees: its command line, and its order if it has one."""
