@@ -122,7 +122,8 @@ class MaasServer:
         if self._runner is not None:
             await self._runner.cleanup()
         await self._ctl.close()
-        if self._config.state_file is not None:
+        # One that never listened, because another holds the port, must not write over the other's memory.
+        if self._config.state_file is not None and self._port:
             snapshot.save(self._ctl.region, self._config.state_file)
 
     async def _keep(self, file: Path) -> None:
@@ -189,7 +190,14 @@ async def _half(request: web.Request, answer: web.StreamResponse) -> web.StreamR
 
 
 async def start_maas(config: MaasConfig, power: PowerDriver, *, clock: Clock | None = None) -> MaasServer:
-    """Start a lab MAAS; close it with `await server.close()`."""
+    """Start a lab MAAS; close it with `await server.close()`.
+
+    Raises BadSnapshot for a state file that is not one, OSError for an address that cannot be had.
+    """
     server = MaasServer(config, power, clock or SystemClock())
-    await server.start()
+    try:
+        await server.start()
+    except BaseException:
+        await server.close()
+        raise
     return server

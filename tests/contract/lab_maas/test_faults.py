@@ -128,7 +128,7 @@ async def test_fails_to_release(imaginary: Maas, erase: str, failed: str) -> Non
 
 
 async def test_sticks_in_deploying_without_a_reason(start: Start) -> None:
-    server, wire = await start(MaasConfig(delays=QUICK, node_timeout=0.3))
+    server, wire = await start(MaasConfig(delays=QUICK, node_timeout=1.0))
     stuck, other = [await wire.create(f"lab-n0{n}", f"02:4c:41:42:00:0{n}") for n in (1, 2)]
     for system_id in (stuck, other):
         mac = server.machines[system_id].interfaces[0].mac

@@ -28,7 +28,7 @@ CONFIG = MaasConfig(
     images=(Image("ubuntu/noble", "ga-24.04"), Image("ubuntu/jammy", "ga-22.04")),
     subnets=(),
     # Disk erasing must outlast the requests that find a machine erasing.
-    delays=Delays(power=0.01, testing=30.0, release=0.02, erase=1.0, rescue=0.02, abort=0.05),
+    delays=Delays(power=0.01, testing=30.0, release=0.02, erase=6.0, rescue=0.02, abort=0.05),
     node_timeout=1e6,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import time
 from pathlib import Path
@@ -191,10 +192,10 @@ async def test_five_hundred_machines_are_no_burden(imaginary: Maas) -> None:
     for number in range(512):
         third, fourth = divmod(number, 256)
         await wire.create(f"lab-n{number:03}", f"02:4c:41:42:{third:02x}:{fourth:02x}")
-    began = time.monotonic()
+    began = time.process_time()  # ours and the server's: both run here
     machines = await wire.get("machines/")
     assert len(machines) == 512
-    assert time.monotonic() - began < 2.0
+    assert time.process_time() - began < 2.0
 
 
 async def test_a_lab_that_is_started_again_remembers(start: Start, tmp_path: Path) -> None:
@@ -208,3 +209,17 @@ async def test_a_lab_that_is_started_again_remembers(start: Start, tmp_path: Pat
     assert await wire.status(system_id) == "Deploying"
     assert (await wire.report(MAC, token, "installation", "finished")).status == 200
     assert (await wire.boot(MAC))["intent"] == "local"
+
+
+async def test_one_that_cannot_listen_leaves_the_others_memory_alone(start: Start, tmp_path: Path) -> None:
+    config = MaasConfig(delays=QUICK, state_file=tmp_path / "maas.json")
+    server, wire = await start(config)
+    await wire.create("lab-n01", MAC)
+    await server.close()
+    remembered = config.state_file.read_text() if config.state_file else ""
+    taken, _ = await start(MaasConfig(delays=QUICK))
+    port = int(taken.root.rpartition(":")[2])
+    with pytest.raises(OSError, match="address already in use"):
+        await start(dataclasses.replace(config, port=port))
+    assert config.state_file is not None
+    assert config.state_file.read_text() == remembered
