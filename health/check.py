@@ -26,7 +26,13 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """One command or file to bring back. A file may be a pattern: all that match come, with paths."""
+    """One command or file to bring back. A file may be a pattern: all that match come, with paths.
+
+    A command with `each` runs once for every path that the pattern matches, "{}" standing for it and
+    "{name}" for its last part. A word
+    "${name}" is that limit of the profile; where it is not stated the item is not collected. `after_s`
+    starts it so much later than the others, for a second reading.
+    """
 
     id: str
     argv: tuple[str, ...] = ()
@@ -34,6 +40,8 @@ class Collect:
     timeout_s: float = 10.0
     needs_root: bool = False
     limit_bytes: int = 262_144
+    each: str = ""
+    after_s: float = 0.0
 
     def __post_init__(self) -> None:
         if bool(self.argv) == bool(self.file):

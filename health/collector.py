@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 Item = Dict[str, Any]
 
@@ -126,6 +126,8 @@ def read_files(pattern: str, out: int, complaints: int) -> int:
     if not paths:
         write_all(complaints, ("no file matches " + pattern + "\n").encode())
     for path in paths:
+        if many and os.path.isdir(path):
+            continue
         try:
             with open(path, "rb") as source:
                 if many:
@@ -143,6 +145,29 @@ def read_files(pattern: str, out: int, complaints: int) -> int:
     return code
 
 
+def run_each(argv: List[str], pattern: str, out: int, complaints: int) -> int:
+    """Run a command once for each path that matches, "{}" standing for it; outputs come with their paths."""
+    paths = sorted(glob.glob(pattern))
+    for path in paths:
+        write_all(out, ("==> " + path + " <==\n").encode())
+        name = os.path.basename(path)
+        command = [word.replace("{}", path).replace("{name}", name) for word in argv]
+        try:
+            subprocess.call(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=complaints, env=tool_environment()
+            )
+        except OSError as error:
+            write_all(complaints, os.strerror(error.errno or 2).encode())
+            return 126 if error.errno in (errno.EACCES, errno.EPERM) else 127
+        write_all(out, b"\n")
+    return 0 if paths else 2
+
+
+def tool_environment() -> Dict[str, str]:
+    """Return the environment of every tool: one language, and nothing that asks for a terminal."""
+    return dict(os.environ, LC_ALL="C", LANG="C", TERM="dumb", PATH=SEARCH_PATH)
+
+
 def write_all(out: int, data: bytes) -> None:
     while data:
         data = data[os.write(out, data) :]
@@ -151,9 +176,10 @@ def write_all(out: int, data: bytes) -> None:
 class Running:
     """One item under way: a child in its own session, two pipes, a deadline."""
 
-    def __init__(self, item: Item, as_root: bool) -> None:
+    def __init__(self, item: Item, as_root: bool, epoch: float) -> None:
         self.item = item
         self.began = time.monotonic()
+        self.at = self.began - epoch
         self.deadline = self.began + item["timeout_s"]
         limit = item["limit_bytes"]
         self.streams = {"stdout": Tail(limit), "stderr": Tail(min(limit, 16384))}
@@ -163,6 +189,7 @@ class Running:
         self.problem: Optional[str] = None
         self.timed_out = False
         self.abandoned: Optional[str] = None
+        self.state: Optional[str] = None
         self.through_sudo = bool(item.get("needs_root")) and not as_root
         self.pid = 0
         self.start()
@@ -172,16 +199,19 @@ class Running:
         if argv:
             if self.through_sudo:
                 argv = ["sudo", "-n", "--", *argv]
-            self.spawn(argv)
+            each = self.item.get("each")
+            if each:
+                self.fork(lambda out, complaints: run_each(argv, each, out, complaints))
+            else:
+                self.spawn(argv)
         elif self.through_sudo:
             # Only another process can have the rights: it is given this same source to read with.
             source = globals()["SOURCE"]
             self.spawn(["sudo", "-n", "--", sys.executable, "-c", source, "--read", self.item["file"]])
         else:
-            self.fork()
+            self.fork(lambda out, complaints: read_source(self.item["file"], out, complaints))
 
     def spawn(self, argv: List[str]) -> None:
-        environment = dict(os.environ, LC_ALL="C", LANG="C", TERM="dumb", PATH=SEARCH_PATH)
         try:
             child = subprocess.Popen(
                 argv,
@@ -190,7 +220,7 @@ class Running:
                 stderr=subprocess.PIPE,
                 close_fds=True,
                 start_new_session=True,
-                env=environment,
+                env=tool_environment(),
                 cwd="/",
             )
         except OSError as error:
@@ -207,7 +237,7 @@ class Running:
                 self.adopt(name, os.dup(pipe.fileno()))
                 pipe.close()
 
-    def fork(self) -> None:
+    def fork(self, work: Callable[[int, int], int]) -> None:
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         pid = os.fork()
@@ -217,7 +247,7 @@ class Running:
                 os.setsid()
                 os.close(out_read)
                 os.close(err_read)
-                code = read_source(self.item["file"], out_write, err_write)
+                code = work(out_write, err_write)
             except BaseException as error:
                 os.write(err_write, repr(error).encode()[:500])
             finally:
@@ -257,7 +287,7 @@ class Running:
 
     def kill(self) -> None:
         self.timed_out = True
-        state = process_state(self.pid)
+        self.state = process_state(self.pid)
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except PermissionError:
@@ -267,7 +297,6 @@ class Running:
         except ProcessLookupError:
             pass
         self.deadline = time.monotonic() + REAP_S
-        self.streams["stderr"].add(("\ntimed out in state " + state + "\n").encode())
 
     def finished(self, now: float) -> bool:
         """Say whether nothing more will come of this item."""
@@ -289,16 +318,19 @@ class Running:
         document: Item = {
             "id": item["id"],
             "rc": self.rc,
+            "at_s": round(self.at, 3),
             "seconds": round((self.ended or time.monotonic()) - self.began, 3),
             "timed_out": self.timed_out,
             "denied": self.problem == "denied" or refused(self, said),
-            "missing": self.problem == "missing" or (self.through_sudo and said.endswith(NOT_FOUND)),
+            "missing": self.problem == "missing" or not_there(self, said),
             "stdout": self.streams["stdout"].document(),
             "stderr": errors,
         }
-        for key in ("argv", "file"):
+        for key in ("argv", "file", "each"):
             if item.get(key):
                 document[key] = item[key]
+        if self.state:
+            document["state"] = self.state
         if self.abandoned:
             document["abandoned"] = self.abandoned
         return document
@@ -311,6 +343,13 @@ def refused(running: Running, errors: str) -> bool:
     if running.through_sudo and errors.startswith("sudo:"):
         return not errors.endswith(NOT_FOUND)
     return running.rc == 13 and bool(running.item.get("file"))
+
+
+def not_there(running: Running, errors: str) -> bool:
+    """Say whether the tool itself is not installed."""
+    if running.through_sudo and errors.endswith(NOT_FOUND):
+        return True
+    return running.rc == 127 and bool(running.item.get("each"))
 
 
 def process_state(pid: int) -> str:
@@ -335,9 +374,19 @@ def read_source(name: str, out: int, complaints: int) -> int:
 def not_started(item: Item) -> Item:
     """Describe an item that the total time left no room for."""
     empty = Tail(4).document()
-    document: Item = {"id": item["id"], "rc": None, "seconds": 0.0, "timed_out": True, "denied": False,
-                "missing": False, "not_started": True, "stdout": empty, "stderr": empty}  # fmt: skip
-    for key in ("argv", "file"):
+    document: Item = {
+        "id": item["id"],
+        "rc": None,
+        "at_s": 0.0,
+        "seconds": 0.0,
+        "timed_out": True,
+        "denied": False,
+        "missing": False,
+        "not_started": True,
+        "stdout": empty,
+        "stderr": empty,
+    }
+    for key in ("argv", "file", "each"):
         if item.get(key):
             document[key] = item[key]
     return document
@@ -346,15 +395,18 @@ def not_started(item: Item) -> Item:
 def collect(plan: Item) -> List[Item]:
     """Run the plan's items side by side and return their documents in the plan's order."""
     as_root = os.geteuid() == 0
-    stop = time.monotonic() + plan["total_s"]
-    waiting = list(plan["items"])
+    epoch = time.monotonic()
+    stop = epoch + plan["total_s"]
+    waiting = sorted(plan["items"], key=lambda item: item.get("after_s", 0.0))
     running: List[Running] = []
     documents: Dict[str, Item] = {}
     selector = selectors.DefaultSelector()
     while waiting or running:
         now = time.monotonic()
         while waiting and len(running) < SIDE_BY_SIDE and now < stop:
-            started = Running(waiting.pop(0), as_root)
+            if now < epoch + waiting[0].get("after_s", 0.0):
+                break
+            started = Running(waiting.pop(0), as_root, epoch)
             running.append(started)
             for descriptor in started.pipes:
                 selector.register(descriptor, selectors.EVENT_READ, started)

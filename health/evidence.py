@@ -31,6 +31,8 @@ class Item:
     missing: bool = False
     truncated: bool = False
     abandoned: str | None = None  # kernel state of a tool that could not be killed
+    state: str | None = None  # kernel state of a tool when its time was over
+    at_s: float = 0.0  # when it began, from the collection's beginning
 
     @property
     def ok(self) -> bool:
@@ -42,7 +44,10 @@ class Item:
         """Say in one line why this item cannot be trusted, or None where it can."""
         failures = (
             (self.abandoned, f"hung and could not be killed (state {self.abandoned})"),
-            (self.timed_out, f"did not end within {self.seconds:.0f} s"),
+            (
+                self.timed_out,
+                f"did not end within {self.seconds:.0f} s (state {self.state or 'not started'})",
+            ),
             (self.denied, "permission denied"),
             (self.missing, "not installed"),
             (self.truncated, "output was longer than its limit and was cut"),
@@ -198,6 +203,8 @@ def _item(document: dict[str, object]) -> Item:
         missing=bool(document["missing"]),
         truncated=truncated,
         abandoned=str(abandoned) if abandoned else None,
+        state=str(document["state"]) if document.get("state") else None,
+        at_s=float(str(document["at_s"])),
     )
 
 

@@ -56,6 +56,8 @@ class CollectPlan:
                 "timeout_s": item.timeout_s,
                 "needs_root": item.needs_root,
                 "limit_bytes": item.limit_bytes,
+                **({"each": item.each} if item.each else {}),
+                **({"after_s": item.after_s} if item.after_s else {}),
             }
             for item in self.items
         ]

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from health.check import Collect
 from health.errors import NotCollected
 from health.evidence import Evidence, Item
-from health.readers.smi import SmiReport, read_smi
+from health.readers.json_text import sections
+from health.readers.pci import PciDevice, read_pci
+from health.readers.smi import Gpu, SmiReport, read_smi
+from inventory.model import Profile
 
 NVIDIA_SMI = Collect("gpu.smi", argv=("nvidia-smi", "-q"), timeout_s=25, limit_bytes=1_048_576)
+PCI_DEVICES = Collect("pci.devices", file="/sys/bus/pci/devices/*/uevent", limit_bytes=2_097_152)
+# One pattern for current_ and max_link_speed and _width: each pattern is one process on the node.
+PCI_LINKS = Collect(
+    "pci.links", file="/sys/bus/pci/devices/*/[cm][ua][rx]*_link_[sw]*", limit_bytes=2_097_152
+)
+MODULES = Collect("kernel.modules", file="/proc/modules")
+CMDLINE = Collect("kernel.cmdline", file="/proc/cmdline")
+MEMINFO = Collect("host.meminfo", file="/proc/meminfo")
+SERVICES = Collect(
+    "host.services",
+    argv=("systemctl", "list-units", "--type=service", "--all", "--plain", "--no-pager", "--full"),
+    limit_bytes=1_048_576,
+)
 
 
 def whole(evidence: Evidence, id: str) -> Item:
     """Return an item that ended well and came back whole. Raises NotCollected."""
     item = evidence.item(id)
     if item is None:
-        raise NotCollected(id, "it was not collected")
+        raise NotCollected(id, f"{id} was not collected")
     if item.problem:
         raise NotCollected(id, item.problem)
     return item
@@ -24,12 +42,59 @@ def ended(evidence: Evidence, id: str, *codes: int) -> Item:
     """Return an item that came back whole with one of `codes`, for tools whose code is an answer."""
     item = evidence.item(id)
     if item is None:
-        raise NotCollected(id, "it was not collected")
-    if item.problem and (item.rc not in codes or item.timed_out or item.denied or item.truncated):
-        raise NotCollected(id, item.problem)
+        raise NotCollected(id, f"{id} was not collected")
+    broken = item.timed_out or item.denied or item.missing or item.truncated or item.abandoned
+    if broken or item.rc not in codes:
+        raise NotCollected(id, item.problem or f"{item.source} ended with {item.rc}")
     return item
+
+
+def files(evidence: Evidence, id: str) -> Mapping[str, str]:
+    """Return the files of a pattern by their paths. One that could not be read is not among them.
+
+    Raises NotCollected where none came back.
+    """
+    item = ended(evidence, id, 0, 1)
+    found = sections(item.text)
+    if not found:
+        raise NotCollected(id, item.problem or f"{item.source}: no such file")
+    return found
+
+
+def word(evidence: Evidence, id: str) -> str:
+    """Return the one line of a small file. Raises NotCollected where it is empty."""
+    text = whole(evidence, id).text.strip()
+    if not text or "\n" in text:
+        raise NotCollected(id, f"{id} does not hold one line")
+    return text
+
+
+def modules(evidence: Evidence) -> frozenset[str]:
+    """Return the names of loaded kernel modules. Raises NotCollected."""
+    rows = [line.split() for line in whole(evidence, MODULES.id).text.splitlines()]
+    if not rows or any(len(row) < 6 for row in rows):
+        raise NotCollected(MODULES.id, "/proc/modules is not whole")
+    return frozenset(row[0] for row in rows)
 
 
 def smi_report(evidence: Evidence) -> SmiReport:
     """Return what `nvidia-smi -q` said. Raises NotCollected or Unreadable."""
     return read_smi(whole(evidence, NVIDIA_SMI.id).text)
+
+
+def gpus(evidence: Evidence, profile: Profile) -> tuple[Gpu, ...]:
+    """Return the GPUs, of which there must be as many as the profile says where it does.
+
+    Raises NotCollected for fewer: what is not seen cannot be judged by any check of its fields.
+    """
+    report = smi_report(evidence)
+    wanted = profile.limit("gpu.count")
+    if not report.gpus or (isinstance(wanted, int) and len(report.gpus) < wanted):
+        raise NotCollected(NVIDIA_SMI.id, f"nvidia-smi -q describes only {len(report.gpus)} GPUs")
+    return report.gpus
+
+
+def pci_devices(evidence: Evidence) -> tuple[PciDevice, ...]:
+    """Return the PCI devices with their links. Raises NotCollected or Unreadable."""
+    found = {**files(evidence, PCI_DEVICES.id), **files(evidence, PCI_LINKS.id)}
+    return read_pci(found)

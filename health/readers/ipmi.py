@@ -28,7 +28,12 @@ class Event:
     event: str
     asserted: bool | None
     state: str = ""  # FreeIPMI's own judgement
-    dated: bool = True  # False: it came before the BMC knew the time
+    date: str = "unknown"
+
+    @property
+    def dated(self) -> bool:
+        """Say whether it came when the BMC knew the time."""
+        return not self.date.lower().startswith(("pre-init", "postinit"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +74,8 @@ def read_sel(text: str) -> tuple[Event, ...]:
             event = row["event"].strip()
             if row["sensor"].startswith("OEM record"):
                 event = f"OEM record {event} {state}".strip()
-            dated = not row["date"].strip().lower().startswith("pre-init")
-            events.append(Event(row["id"], row["sensor"].strip(), event, asserted, dated=dated))
+            date = row["date"].strip()
+            events.append(Event(row["id"], row["sensor"].strip(), event, asserted, date=date))
     if not events and "no entries" not in text.lower():
         raise Unreadable("event log", f"it begins {text.strip()[:60]!r}")
     return tuple(events)

@@ -24,9 +24,13 @@ class _Seen:
     count: int = 0
 
 
-def judge_lines(lines: Iterable[KernelLine]) -> list[Finding]:
-    """Return one finding for each kind of bad line and part it names, with how often it came."""
-    pattern, rules = _filter(_FILE)
+def judge_lines(lines: Iterable[KernelLine], *, off: frozenset[str] = frozenset()) -> list[Finding]:
+    """Return one finding for each kind of bad line and part it names, with how often it came.
+
+    Rules whose ids are in `off` do not count.
+    """
+    pattern, all_rules = _filter(_FILE)
+    rules = tuple(rule for rule in all_rules if rule.id not in off)
     seen: dict[tuple[str, str], _Seen] = {}
     mute: set[str] = set()
     with_unless = [rule for rule in rules if rule.unless]
