@@ -322,6 +322,7 @@ def _settings(request: PlayRequest, private: Path) -> dict[str, str]:
         "ANSIBLE_PIPELINING": "True",
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         "ANSIBLE_TIMEOUT": "15",
+        "ANSIBLE_REMOTE_TMP": "/tmp",  # noqa: S108 - on the node, where Ansible makes a folder of its own in it
         "ANSIBLE_GATHERING": "explicit",
         "ANSIBLE_CACHE_PLUGIN": "memory",
         "ANSIBLE_NOCOWS": "True",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +15,8 @@ from provision.errors import NodeFailed
 from provision.stages.job import NodeJob
 
 # These are worth knowing and do not by themselves stop a boot.
+_LOGIN = re.compile(rb"\blogin: ")
+_LOGIN_S = 15.0
 _NOT_STOPPING = frozenset({"disk-errors", "machine-check", "wrong-time"})
 
 
@@ -53,6 +56,17 @@ class BootWatch:
         if cause is None:
             return NodeFailed(stage, code, reason, why=why)
         return _failure(stage, cause, reason)
+
+
+    async def see_login(self) -> None:
+        """Wait a little for the login prompt, so that the record of a good boot ends with it.
+
+        A console that shows none (no getty on the serial line) is no fault of the boot.
+        """
+        if self._recorder is None:
+            return
+        with suppress(BmcError):
+            await self._recorder.wait_for(_LOGIN, _LOGIN_S)
 
 
 def _failure(stage: str, cause: Cause, reason: str = "") -> NodeFailed:

@@ -41,6 +41,7 @@ async def reach(job: NodeJob) -> Reached:
             machine = await settle(job, maas, stage="deployed", wanted=_DEPLOYED, failed=_FAILED, watch=watch)
             _remember(job, machine)
             boot_id = await _wait_for_ssh(job, watch)
+            await watch.see_login()
     return Reached(f"{job.image}, SSH answers", facts={"boot_id": boot_id})
 
 

@@ -130,11 +130,11 @@ def test_bad_input_is_three_lines_and_the_right_status(
 
 
 def test_a_maas_that_is_away_is_said_before_a_run_begins(rack: Rack) -> None:
-    rack.lab("fault", "--nodes", "maas", "--fault", "maas-down")
+    rack.lab("fault", "--fault", "maas-down")
     try:
         done = rack.invoke("bringup", "--nodes", "lab-n05", "--yes")
     finally:
-        rack.lab("fault", "--nodes", "maas", "--clear")
+        rack.lab("fault", "--fault", "maas-down", "--clear")
     assert done.status == 4
     assert done.err.strip().splitlines()[-3].startswith("error: ")
 
