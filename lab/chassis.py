@@ -57,6 +57,15 @@ class Chassis(Protocol):
 
 
 @runtime_checkable
+class Screen(Protocol):
+    """What a Chassis with a display adapter has; without it a BMC shows the serial text."""
+
+    async def screenshot(self) -> bytes:
+        """Return what the display shows, as PNG."""
+        ...
+
+
+@runtime_checkable
 class Interruptible(Protocol):
     """What a Chassis may also have; a BMC that finds it passes a serial break and an NMI on."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from lab.bmc.users import UserTable
 from lab.bmc.watchdog import Watchdog
 
 _GUID_SPACE = uuid.UUID("6f9d2a6e-0f0e-4c36-9c0b-5a1d70b3f2c4")
+ANSWER_FIRST_S = 0.1
 SENSOR_SEL = 0x72
 LOG_CLEARED = b"\x02\xff\xff"
 
@@ -76,7 +78,8 @@ class Bmc:
             self.sessions, self.users, spec.suites, lambda: self.kg, self.guid_bytes, self.faults
         )
         self.resets = 0
-        self._now = now
+        self._reset_watchers: list[Callable[[], None]] = []
+        self.now = now
         self._started = now()
         self._down_until = 0.0
         self._identify_until = 0.0
@@ -85,7 +88,7 @@ class Bmc:
     @property
     def down(self) -> bool:
         """Whether the BMC answers nothing: told to be silent, or restarting after a reset."""
-        if self._down_until and self._now() >= self._down_until:
+        if self._down_until and self.now() >= self._down_until:
             self._down_until = 0.0
             self.sol.wake()
         return bool(self._down_until) or self.faults.active(Fault.SILENT)
@@ -94,11 +97,11 @@ class Bmc:
     def identify(self) -> Identify:
         if self._identify_until == float("inf"):
             return Identify.ON
-        return Identify.TIMED if self._now() < self._identify_until else Identify.OFF
+        return Identify.TIMED if self.now() < self._identify_until else Identify.OFF
 
     @property
     def uptime_s(self) -> float:
-        return self._now() - self._started
+        return self.now() - self._started
 
     def set_fault(self, name: str, value: FaultValue = True) -> None:
         """Set a fault by name (`Fault`). Raises BadRequest for an unknown one."""
@@ -109,15 +112,25 @@ class Bmc:
 
     def light_up(self, seconds: float) -> None:
         """Turn the identify light on for a time; 0 is off and infinity until told otherwise."""
-        self._identify_until = self._now() + seconds if seconds else 0.0
+        self._identify_until = self.now() + seconds if seconds else 0.0
+
+    def watch_resets(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher` called whenever the BMC restarts."""
+        self._reset_watchers.append(watcher)
+
+    def restart_soon(self) -> None:
+        """Restart once the answer to the request for it is out."""
+        asyncio.get_running_loop().call_later(ANSWER_FIRST_S, self.cold_reset)
 
     def cold_reset(self) -> None:
         """Restart: sessions end without a word and nothing is answered for `reset_s`."""
         self.resets += 1
-        self._down_until = self._now() + self.spec.reset_s
+        self._down_until = self.now() + self.spec.reset_s
         self.watchdog.stop()
         self.sol.reset(keep=self.spec.ring_survives_reset)
         self.sessions.clear()
+        for watcher in self._reset_watchers:
+            watcher()
         if self.faults.active(Fault.CLOCK_1970):
             self.clock.set(0)
 

@@ -38,6 +38,7 @@ class BootOptions:
         self._values = {number: bytes(size) for number, size in _SIZES.items()}
         self._locked: set[int] = set()
         self._set_at = now()
+        self._lapses = True
 
     def read(self, number: int) -> tuple[bool, bytes]:
         """Return whether the parameter is marked invalid, and its data."""
@@ -69,10 +70,11 @@ class BootOptions:
         )
 
     def override_with(self, device: str | None, *, uefi: bool, persistent: bool) -> None:
-        """Set the override as another interface of the BMC does."""
+        """Set the override as Redfish does: it waits for the next boot, however long that takes."""
         first = _VALID | (_PERSISTENT if persistent else 0) | (_UEFI if uefi else 0)
         selector = _SELECTORS[device] << 2 if device else 0
         self._store(FLAGS, bytes((first, selector, 0, 0, 0)) if device else bytes(5))
+        self._lapses = False
 
     def take(self) -> str | None:
         """Return the override for a boot that starts now, and use it up unless it is persistent."""
@@ -102,6 +104,7 @@ class BootOptions:
         self._values[number] = data[:size]
         if number == FLAGS:
             self._set_at = self._now()
+            self._lapses = True
 
     def _acknowledge(self, data: bytes) -> None:
         """Write the bits of the second byte that the mask in the first names."""
@@ -113,5 +116,5 @@ class BootOptions:
     def _lapse(self) -> None:
         flags = self._values[FLAGS]
         kept = self._values[VALID_BIT_CLEARING][0] & _KEEP_ON_TIMEOUT or flags[0] & _PERSISTENT
-        if flags[0] & _VALID and not kept and self._now() - self._set_at > self._timeout_s:
+        if flags[0] & _VALID and self._lapses and not kept and self._now() - self._set_at > self._timeout_s:
             self._values[FLAGS] = bytes((flags[0] & ~_VALID,)) + flags[1:]

@@ -26,12 +26,21 @@ class CommandLog:
     def __init__(self, length: int) -> None:
         self._recent: deque[LoggedCommand] = deque(maxlen=length)
         self._counts: Counter[tuple[int, int]] = Counter()
+        self._requests: deque[tuple[str, str]] = deque(maxlen=length)
         self.datagrams = 0  # of any kind, pings and logins too
 
     def add(self, netfn: int, command: int, data: bytes, user: str) -> None:
         self._counts[netfn, command] += 1
         shown = HIDDEN if (netfn, command) in _SECRET_COMMANDS else data
         self._recent.append(LoggedCommand(netfn, command, shown, user))
+
+    def add_request(self, method: str, path: str) -> None:
+        self._requests.append((method, path))
+
+    @property
+    def requests(self) -> tuple[tuple[str, str], ...]:
+        """The newest Redfish requests: method and path."""
+        return tuple(self._requests)
 
     @property
     def recent(self) -> tuple[LoggedCommand, ...]:
@@ -47,4 +56,5 @@ class CommandLog:
     def clear(self) -> None:
         self._recent.clear()
         self._counts.clear()
+        self._requests.clear()
         self.datagrams = 0

@@ -27,6 +27,10 @@ class Fault(StrEnum):
     FRU_BAD_CHECKSUM = "fru-bad-checksum"
     BOOT_FLAG_IGNORED = "boot-flag-ignored"  # keeps the boot override and boots as always
     SOL_DEAD = "sol-dead"  # the console opens and nothing comes out of it
+    NOT_READY = "not-ready"  # Redfish answers 503 and "retry after" so many seconds
+    HALF_BODY = "half-body"  # percent of Redfish answers that stop in the middle
+    HTML_ERROR = "html-error"  # percent of Redfish answers that are a web page saying 500
+    EXPIRED_CERTIFICATE = "expired-certificate"
 
 
 _WHEN_TRUE = {
@@ -35,6 +39,9 @@ _WHEN_TRUE = {
     Fault.DUPLICATES: 100.0,
     Fault.GARBAGE: 100.0,
     Fault.RESET_IN_SESSION: 3.0,
+    Fault.NOT_READY: 30.0,
+    Fault.HALF_BODY: 100.0,
+    Fault.HTML_ERROR: 100.0,
 }
 
 

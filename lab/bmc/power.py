@@ -51,6 +51,7 @@ class PowerControl:
         self.on_by_command = False
         self.failed = False
         self.policy = 0  # what to do when AC returns: 0 stay off
+        self.boots = 0  # by whomever
         chassis.take_boot_override(self._boot_from_inside)
 
     @property
@@ -61,9 +62,13 @@ class PowerControl:
         """Take an action; it starts when those before it are done."""
         if self._faults.active(Fault.POWER_IGNORED):
             return
-        self._pending.append((action, cause))
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._work())
+        self._queue(action, cause)
+
+    def cut_mains(self, *, then_on: bool) -> None:
+        """Take the mains away and give them back: what no stuck power sequence withstands."""
+        self._queue(Action.OFF, Cause.UNKNOWN)
+        if then_on:
+            self._queue(Action.ON, Cause.COMMAND)
 
     async def settled(self) -> None:
         """Return when every action taken so far is done."""
@@ -75,6 +80,11 @@ class PowerControl:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    def _queue(self, action: Action, cause: Cause) -> None:
+        self._pending.append((action, cause))
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def _work(self) -> None:
         while self._pending:
@@ -100,7 +110,7 @@ class PowerControl:
             await self._power_on(cause)
         elif action is Action.RESET:
             self.cause = cause
-            await chassis.reset(boot_device=self._boot.take())
+            await chassis.reset(boot_device=self._boot_device())
         elif action is Action.SOFT:
             await chassis.soft_off()
         elif isinstance(chassis, Interruptible):
@@ -111,8 +121,12 @@ class PowerControl:
             return
         self.cause = cause
         self.on_by_command = True
-        await self._chassis.power_on(boot_device=self._boot.take())
+        await self._chassis.power_on(boot_device=self._boot_device())
 
     def _boot_from_inside(self) -> str | None:
         self.cause = Cause.SOFT_RESET
+        return self._boot_device()
+
+    def _boot_device(self) -> str | None:
+        self.boots += 1
         return self._boot.take()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from lab.bmc.bmc import Bmc
 from lab.bmc.endpoint import Endpoint
+from lab.bmc.redfish.endpoint import RedfishEndpoint
 from lab.bmc.spec import BmcSpec
 from lab.errors import BadRequest, NoService
+
+Found = TypeVar("Found")
 
 
 class Rack:
@@ -17,6 +21,7 @@ class Rack:
 
     def __init__(self) -> None:
         self._endpoints: dict[str, Endpoint] = {}
+        self._redfish: dict[str, RedfishEndpoint] = {}
 
     def __iter__(self) -> Iterator[Bmc]:
         return (endpoint.bmc for endpoint in self._endpoints.values())
@@ -26,12 +31,11 @@ class Rack:
 
     def bmc(self, name: str) -> Bmc:
         """Return one BMC. Raises BadRequest, naming the nearest, for an unknown name."""
-        endpoint = self._endpoints.get(name)
-        if endpoint is None:
-            near = difflib.get_close_matches(name, self._endpoints, n=1)
-            hint = f"did you mean {near[0]}?" if near else "see the rack's list of nodes"
-            raise BadRequest("rack of BMCs", f"no BMC is called {name!r}", follow=hint)
-        return endpoint.bmc
+        return _find(name, self._endpoints).bmc
+
+    def redfish(self, name: str) -> RedfishEndpoint:
+        """Return the Redfish side of a BMC. Raises BadRequest where its spec has none."""
+        return _find(name, self._redfish)
 
     async def add(self, spec: BmcSpec) -> Bmc:
         """Start one more BMC. Raises NoService where its address cannot be had."""
@@ -43,16 +47,22 @@ class Rack:
             await loop.create_datagram_endpoint(lambda: endpoint, local_addr=(spec.host, spec.port))
         except OSError as exc:
             await endpoint.bmc.close()
-            raise NoService(
-                f"BMC of {spec.chassis.name}",
-                f"cannot listen on {spec.host}:{spec.port}/udp",
-                follow=f"find what holds it: ss -lunp 'sport = :{spec.port}'",
-            ) from exc
+            raise _taken(spec, spec.port, "udp") from exc
         self._endpoints[spec.chassis.name] = endpoint
+        if spec.redfish_port is not None:
+            redfish = RedfishEndpoint(endpoint.bmc)
+            try:
+                await redfish.start()
+            except OSError as exc:
+                raise _taken(spec, spec.redfish_port, "tcp") from exc
+            self._redfish[spec.chassis.name] = redfish
         return endpoint.bmc
 
     async def close(self) -> None:
         """Stop all; the machines stay as they are."""
+        for redfish in self._redfish.values():
+            await redfish.close()
+        self._redfish.clear()
         for endpoint in self._endpoints.values():
             await endpoint.close()
             await endpoint.bmc.close()
@@ -69,3 +79,20 @@ async def start_rack(specs: Sequence[BmcSpec]) -> Rack:
         await rack.close()
         raise
     return rack
+
+
+def _find(name: str, known: Mapping[str, Found]) -> Found:
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else "see the rack's list of nodes"
+    raise BadRequest("rack of BMCs", f"no BMC is called {name!r}", follow=hint)
+
+
+def _taken(spec: BmcSpec, port: int, protocol: str) -> NoService:
+    option = "-lunp" if protocol == "udp" else "-ltnp"
+    return NoService(
+        f"BMC of {spec.chassis.name}",
+        f"cannot listen on {spec.host}:{port}/{protocol}",
+        follow=f"find what holds it: ss {option} 'sport = :{port}'",
+    )

@@ -63,3 +63,6 @@ class BmcSpec:
     ring_bytes: int = 65_536  # serial text kept while nobody is attached
     ring_survives_reset: bool = False
     log_length: int = 256  # commands remembered
+    redfish_port: int | None = None  # None: no Redfish service; 0 takes a free port
+    redfish_session_limit: int = 8
+    job_s: float = 2.0  # how long a Redfish job runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -49,6 +50,12 @@ class UserTable:
     @property
     def enabled_count(self) -> int:
         return sum(row.enabled for row in self._rows)
+
+    def authenticate(self, name: bytes, password: bytes) -> Account | None:
+        """Return the account that name and password open."""
+        row = self.find(name)
+        matches = row is not None and hmac.compare_digest(row.password, password)
+        return row if matches else None
 
     def row(self, user_id: int) -> Account | None:
         return self._rows[user_id - 1] if 1 <= user_id <= MAX_USERS else None

@@ -12,6 +12,7 @@ from lab.bmc.ipmi.session import Session
 from lab.bmc.spec import Privilege
 from lab.chassis import Chassis, Interruptible
 
+TAIL_BYTES = 4000  # a screen of 80 by 25 and more
 MAX_DATA = 200  # characters in one packet
 ALREADY_ACTIVE = 0x80
 ALREADY_INACTIVE = 0x80
@@ -60,6 +61,7 @@ class SolPort:
 
     def __init__(self, chassis: Chassis, faults: Faults, ring_bytes: int) -> None:
         self.settings = SolSettings()
+        self._tail = bytearray()
         self.dropped = 0  # bytes that no console got: ring full, retries used up, BMC in reset
         self._chassis = chassis
         self._faults = faults
@@ -73,6 +75,11 @@ class SolPort:
         chassis.attach_serial(self.receive)
 
     @property
+    def tail(self) -> bytes:
+        """The newest text, whether a console read it or not."""
+        return bytes(self._tail[-TAIL_BYTES:])
+
+    @property
     def owner(self) -> Session | None:
         return self._link.session if self._link else None
 
@@ -81,6 +88,9 @@ class SolPort:
         if self._deaf:
             self.dropped += len(data)
             return
+        self._tail += data
+        if len(self._tail) > 2 * TAIL_BYTES:
+            del self._tail[:-TAIL_BYTES]
         self._ring += data
         excess = len(self._ring) - self._limit
         if excess > 0:
