@@ -12,6 +12,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from lab.bmc import BmcSpec, BmcUser, Rack, start_rack
 from lab.chassis import Chassis
+from lab.enlist import enlist
 from lab.errors import BadRequest, NoService
 from lab.faults import CATALOGUE, Carrier, FaultName, find_fault
 from lab.maas import (
@@ -27,7 +28,7 @@ from lab.machines import Machines, installed_system, machine_faults, set_machine
 from lab.nodes.faults import NodeFault
 from lab.plan import Plan
 from lab.secrets import LabSecrets
-from lab.spec import BMC_USER, MAAS_PORT, LabNet, LabPaths, NodeSpec
+from lab.spec import BMC_USER, MAAS_PORT, LabNet, LabPaths, NodeSpec, RackKind
 
 # Room for a QEMU node on a busy machine; MAAS itself waits longer.
 _NODE_TIMEOUT_S = 300.0
@@ -85,6 +86,9 @@ class Lab:
             for spec in plan.specs(self._net):
                 if spec.name not in self._specs:
                     await self._add(spec)
+            light = [spec for spec in self._specs.values() if spec.rack is RackKind.LIGHT]
+            if len(light) > self._plan.light and self._session is not None:
+                await enlist(self._session, self._net, self._secrets, light)
             self._plan = self._plan.with_all_of(plan)
 
     async def close(self) -> None:
