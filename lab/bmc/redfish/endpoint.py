@@ -14,7 +14,7 @@ from aiohttp import web
 
 from lab.bmc.bmc import Bmc
 from lab.bmc.faults import Fault
-from lab.bmc.redfish import bios, chassis, events, manager, root, system, update
+from lab.bmc.redfish import bios, chassis, events, idrac, root, system, update
 from lab.bmc.redfish.answers import Answer, Json, Rejected, error
 from lab.bmc.redfish.certificate import Identity, expired_twin, load, make_identity
 from lab.bmc.redfish.service import Call, Route, Routes, Service
@@ -27,7 +27,7 @@ ROUTES = Routes(
         *system.ROUTES,
         *bios.ROUTES,
         *chassis.ROUTES,
-        *manager.ROUTES,
+        *idrac.ROUTES,
         *update.ROUTES,
         *events.ROUTES,
     )

@@ -1,4 +1,4 @@
-"""The manager: logs, reset, screenshots, evidence bundles."""
+"""The iDRAC itself, a Redfish manager: logs, reset, screenshots, evidence bundles."""
 
 from __future__ import annotations
 
