@@ -60,6 +60,11 @@ class PackageProxy:
             ) from exc
         self._runner = runner
 
+    @property
+    def port(self) -> int:
+        """Where it listens, once it does."""
+        return int(self._runner.addresses[0][1]) if self._runner is not None else 0
+
     async def close(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()

@@ -1,0 +1,115 @@
+"""The image's nvidia-smi: the real program's forms, and the node's faults at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from health.readers.smi import read_smi
+from lab.nodes.kernel import lost_gpus
+
+PROGRAM = Path(__file__).parents[3] / "lab" / "nodes" / "image" / "usr" / "bin" / "nvidia-smi"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def share(tmp_path: Path) -> Path:
+    (tmp_path / "facts.json").write_text(json.dumps({"serial": "LAB-N01"}))
+    (tmp_path / "faults").write_text("")
+    return tmp_path
+
+
+@pytest.fixture
+def run(share: Path) -> Run:
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-B", str(PROGRAM), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "LAB_SHARE": str(share)},
+        )
+
+    return call
+
+
+def test_the_long_report_is_one_that_the_products_reader_reads_whole(run: Run) -> None:
+    report = read_smi(run("-q").stdout)
+    assert report.attached == 8
+    assert len(report.gpus) == 8
+
+
+def test_a_missing_gpu_is_missing_in_every_form(run: Run, share: Path) -> None:
+    whole = run("-L").stdout.splitlines()
+    (share / "faults").write_text("gpu-missing 1\n")
+    assert len(run("-L").stdout.splitlines()) == 7
+    assert len(read_smi(run("-q").stdout).gpus) == 7
+    assert len(run("--query-gpu=index", "--format=csv,noheader").stdout.splitlines()) == 7
+    buses = run("--query-gpu=pci.bus_id", "--format=csv,noheader").stdout.lower()
+    assert lost_gpus(1)[0] not in [line.split(":")[1] for line in buses.splitlines()]
+    assert len(whole) == 8
+
+
+def test_no_gpu_left_is_said_as_the_real_program_says_it(run: Run, share: Path) -> None:
+    (share / "faults").write_text("gpu-missing 8\n")
+    done = run()
+    assert (done.returncode, done.stdout) == (6, "No devices were found\n")
+
+
+def test_csv_has_units_in_its_header_and_values_or_only_there(run: Run) -> None:
+    asked = "--query-gpu=index,memory.total,power.limit"
+    head, first, *_ = run(asked, "--format=csv").stdout.splitlines()
+    assert head == "index, memory.total [MiB], power.limit [W]"
+    assert first == "0, 81559 MiB, 700.00 W"
+    assert run(asked, "--format=csv,noheader,nounits").stdout.splitlines()[1] == "1, 81559, 700.00"
+
+
+def test_an_unknown_field_is_refused_by_name(run: Run) -> None:
+    done = run("--query-gpu=index,colour", "--format=csv")
+    assert done.returncode == 2
+    assert 'Field "colour" is not a valid field to query.' in done.stdout
+
+
+def test_a_query_needs_a_format(run: Run) -> None:
+    assert run("--query-gpu=index").returncode == 2
+
+
+def test_every_link_of_every_gpu_is_listed(run: Run) -> None:
+    lines = run("nvlink", "-s").stdout.splitlines()
+    assert sum(line.startswith("GPU ") for line in lines) == 8
+    assert sum("26.562 GB/s" in line for line in lines) == 8 * 18
+    assert sum("CRC Errors: 0" in line for line in run("nvlink", "-e").stdout.splitlines()) == 8 * 18
+
+
+def test_sections_and_single_gpus_can_be_asked_for(run: Run) -> None:
+    text = run("-q", "-d", "ROW_REMAPPER", "-i", "2").stdout
+    assert text.count("Remapped Rows") == 1
+    assert "Temperature" not in text
+
+
+def test_the_table_is_as_wide_as_the_real_one(run: Run) -> None:
+    widths = {len(line) for line in run().stdout.splitlines()[1:] if line.strip()}
+    assert widths == {91}
+
+
+def test_serials_and_uuids_are_the_nodes_own(run: Run, share: Path) -> None:
+    mine = run("--query-gpu=serial,uuid", "--format=csv,noheader").stdout
+    (share / "facts.json").write_text(json.dumps({"serial": "LAB-N02"}))
+    others = run("--query-gpu=serial,uuid", "--format=csv,noheader").stdout
+    assert mine.startswith("LAB-N01-G0, GPU-")
+    assert not set(mine.splitlines()) & set(others.splitlines())
+
+
+def test_asking_is_heard_by_the_lab_when_it_listens(run: Run, share: Path) -> None:
+    os.mkfifo(share / "asked")
+    assert run("-L").returncode == 0  # nobody listens, nobody waits
+    ears = os.open(share / "asked", os.O_RDWR | os.O_NONBLOCK)
+    run("-L")
+    assert os.read(ears, 64) == b"gpus\n"
+    os.close(ears)
