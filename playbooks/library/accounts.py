@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import grp
-import os
 import pwd
+from pathlib import Path
 from typing import Any
 
 DOCUMENTATION = r"""
@@ -115,35 +115,29 @@ def _entry(name: str) -> Any:
 
 
 def _write_keys(module: Any, wanted: dict[str, list[str]]) -> list[str]:
-    folder = module.params["keys_folder"]
-    there = os.listdir(folder) if os.path.isdir(folder) else []
+    folder = Path(module.params["keys_folder"])
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     changes = []
-    for name in sorted(set(there) - set(wanted)):
-        changes.append(f"remove {folder}/{name}")
+    for name in sorted(there - set(wanted)):
+        changes.append(f"remove {folder / name}")
         if not module.check_mode:
-            os.unlink(f"{folder}/{name}")
+            (folder / name).unlink()
     for name, keys in sorted(wanted.items()):
         content = "".join(f"{key.strip()}\n" for key in keys)
-        if name in there and _same(f"{folder}/{name}", content):
+        if name in there and (folder / name).read_text(encoding="utf-8", errors="replace") == content:
             continue
-        changes.append(f"write {folder}/{name}")
+        changes.append(f"write {folder / name}")
         if not module.check_mode:
-            _replace(module, f"{folder}/{name}", content)
+            _replace(module, folder / name, content)
     return changes
 
 
-def _same(path: str, content: str) -> bool:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read() == content
-
-
-def _replace(module: Any, path: str, content: str) -> None:
-    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-    temporary = os.path.join(module.tmpdir, "keys")
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(content)
-    module.atomic_move(temporary, path)
-    os.chmod(path, 0o644)
+def _replace(module: Any, path: Path, content: str) -> None:
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    temporary = Path(module.tmpdir, "keys")
+    temporary.write_text(content, encoding="utf-8")
+    module.atomic_move(str(temporary), str(path))
+    path.chmod(0o644)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import os
 import time
+from pathlib import Path
 from typing import Any
 
 DOCUMENTATION = r"""
@@ -51,6 +51,8 @@ _FIELDS = (
     "Id", "LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload",
     "ActiveEnterTimestamp", "ActiveEnterTimestampMonotonic",
 )  # fmt: skip
+# When systemd started, and when it was last told to load its configuration anew.
+_LOADED = ("UnitsLoadFinishTimestamp", "UnitsLoadTimestamp")
 _ENABLED = frozenset({"enabled", "static", "alias", "indirect", "generated"})
 
 
@@ -80,7 +82,9 @@ def plan(unit: dict[str, Any], now: dict[str, str], *, stale: bool) -> list[str]
     return verbs
 
 
-def is_stale(newest: float, entered_monotonic: float, entered_real: float, clocks: tuple[float, float]) -> bool:
+def is_stale(
+    newest: float, entered_monotonic: float, entered_real: float, clocks: tuple[float, float]
+) -> bool:
     """Tell whether a configuration changed at `newest` after something was entered; all in seconds.
 
     `clocks` is what the real and the monotonic clock show now. Their difference places the start in
@@ -134,10 +138,11 @@ def _show(module: Any) -> list[dict[str, str]]:
 def _reload_manager(module: Any, units: list[dict[str, str]]) -> list[str]:
     stale = False
     if module.params["manager_files"]:
-        name = "UnitsLoadFinishTimestamp"
-        command = ["systemctl", "show", "--timestamp=unix", "--property", f"{name},{name}Monotonic"]
+        properties = [f"{name}{suffix}" for name in _LOADED for suffix in ("", "Monotonic")]
+        command = ["systemctl", "show", "--timestamp=unix", "--property", ",".join(properties)]
         _, told, _ = module.run_command(command, check_rc=True)
-        stale = _stale(module.params["manager_files"], parse_show(told)[0], name)
+        now = parse_show(told)[0]
+        stale = all(_stale(module.params["manager_files"], now, name) for name in _LOADED)
     if not stale and not any(unit.get("NeedDaemonReload") == "yes" for unit in units):
         return []
     if not module.check_mode:
@@ -157,7 +162,7 @@ def _systemctl(module: Any, verb: str, name: str) -> None:
 
 def _stale(files: list[str], now: dict[str, str], name: str = "ActiveEnterTimestamp") -> bool:
     # The change time and not the modification time: a rename into place keeps the latter.
-    newest = max((os.stat(path).st_ctime for path in files if os.path.exists(path)), default=0.0)
+    newest = max((Path(path).stat().st_ctime for path in files if Path(path).exists()), default=0.0)
     clocks = (time.clock_gettime(time.CLOCK_REALTIME), time.clock_gettime(time.CLOCK_MONOTONIC))
     monotonic = int(now.get(f"{name}Monotonic") or 0) / 1e6
     real = now.get(name, "").strip("@")

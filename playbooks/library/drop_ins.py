@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 DOCUMENTATION = r"""
@@ -62,64 +63,63 @@ def main() -> None:
     files = {"type": "list", "elements": "dict", "options": entry, "required": True}
     module = AnsibleModule(argument_spec={"files": files}, supports_check_mode=True)
     changes = [entry for entry in module.params["files"] if _differs(entry)]
+    before = {entry["path"]: _read(Path(entry["path"])) or "" for entry in changes}
     staged = [(entry, _stage(module, entry)) for entry in changes]
     for entry, temporary in staged:
-        if module.check_mode:
-            _discard(temporary)
-        elif temporary is None:
-            os.unlink(entry["path"])
-        else:
-            module.atomic_move(temporary, entry["path"])
-            os.chmod(entry["path"], wanted_mode(entry["mode"]))
+        if not module.check_mode:
+            _put(module, Path(entry["path"]), temporary, wanted_mode(entry["mode"]))
+        elif temporary is not None:
+            temporary.unlink()
     diff = [
-        {"after_header": entry["path"], "before": _read(entry["path"]) or "", "after": entry["content"]}
+        {"after_header": entry["path"], "before": before[entry["path"]], "after": entry["content"]}
         for entry in changes
     ]
-    written = [entry["path"] for entry in changes]
-    module.exit_json(changed=bool(written), written=written, diff=diff if module._diff else [])
+    module.exit_json(changed=bool(changes), written=list(before), diff=diff if module._diff else [])
 
 
 def _differs(entry: dict[str, Any]) -> bool:
-    now = _read(entry["path"])
+    path = Path(entry["path"])
+    now = _read(path)
     if not entry["content"]:
         return now is not None
     if now != entry["content"]:
         return True
-    found = os.stat(entry["path"])
+    found = path.stat()
     return found.st_mode & 0o7777 != wanted_mode(entry["mode"]) or (found.st_uid, found.st_gid) != (0, 0)
 
 
-def _read(path: str) -> str | None:
+def _read(path: Path) -> str | None:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:
         return None
 
 
-def _stage(module: Any, entry: dict[str, Any]) -> str | None:
-    """Write the new file beside the others that wait, and check it. None: the file is to go."""
+def _stage(module: Any, entry: dict[str, Any]) -> Path | None:
+    """Write the new file where nobody reads it yet, and check it. None: the file is to go."""
     if not entry["content"]:
         return None
-    if not module.check_mode:
-        os.makedirs(os.path.dirname(entry["path"]), mode=0o755, exist_ok=True)
-    temporary = os.path.join(module.tmpdir, entry["path"].strip("/").replace("/", "_"))
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(entry["content"])
-    os.chmod(temporary, wanted_mode(entry["mode"]))
+    temporary = Path(module.tmpdir, entry["path"].strip("/").replace("/", "_"))
+    temporary.touch(0o600)
+    temporary.write_text(entry["content"], encoding="utf-8", errors="surrogateescape")
+    temporary.chmod(wanted_mode(entry["mode"]))
     if entry["check"]:
-        words = [temporary if word == "%s" else word for word in entry["check"].split()]
+        words = [str(temporary) if word == "%s" else word for word in entry["check"].split()]
         status, told, complaint = module.run_command(words)
         if status:
-            reason = (complaint or told).strip().replace(temporary, entry["path"])
+            reason = (complaint or told).strip().replace(str(temporary), entry["path"])
             module.fail_json(msg=f"{entry['path']} would be wrong: {reason}", path=entry["path"])
     return temporary
 
 
-def _discard(temporary: str | None) -> None:
-    if temporary is not None:
-        os.unlink(temporary)
+def _put(module: Any, path: Path, temporary: Path | None, mode: int) -> None:
+    if temporary is None:
+        path.unlink()
+        return
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    module.atomic_move(str(temporary), str(path))
+    os.chown(path, 0, 0)
+    path.chmod(mode)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,11 @@ options:
     type: list
     elements: str
     default: []
+  packages:
+    description: Wanted Debian packages, each a name or name=version. The answer tells which are missing.
+    type: list
+    elements: str
+    default: []
   devices:
     description: Block devices to describe. The answer tells what each holds.
     type: list
@@ -71,6 +76,10 @@ modules_missing:
   returned: always
 modules_refused:
   description: Modules that are missing where none may be loaded.
+  type: list
+  returned: always
+packages_missing:
+  description: Packages that are not installed, or not in the wanted version.
   type: list
   returned: always
 devices:
@@ -136,6 +145,21 @@ def missing_modules(wanted: list[str], loaded: str, builtin: str) -> list[str]:
     return [name for name in wanted if name.replace("-", "_") not in have]
 
 
+def missing_packages(wanted: list[str], installed: str) -> list[str]:
+    """Return the packages that dpkg does not have; each line of `installed` is status, name, version."""
+    have: dict[str, str] = {}
+    for line in installed.splitlines():
+        fields = line.split()
+        if len(fields) == 3 and fields[0].endswith("i"):  # "ii" or "hi": installed, or installed and held
+            have[fields[1]] = fields[2]
+    missing = []
+    for package in wanted:
+        name, _, version = package.partition("=")
+        if name not in have or (version and have[name] != version):
+            missing.append(package)
+    return missing
+
+
 def container(environ: str, virt: str) -> str:
     """Return the kind of container: what systemd says, else what PID 1 was told."""
     if virt and virt != "none":
@@ -151,9 +175,19 @@ def _read(path: str) -> str:
         return ""
 
 
+def _missing_packages(module: Any) -> list[str]:
+    wanted = module.params["packages"]
+    if not wanted:
+        return []
+    names = [package.partition("=")[0] for package in wanted]
+    form = "${db:Status-Abbrev} ${Package} ${Version}\n"
+    _, told, _ = module.run_command(["dpkg-query", "--show", f"--showformat={form}", *names])
+    return missing_packages(wanted, told)
+
+
 def _device(module: Any, path: str, mounts: str) -> dict[str, Any]:
     real = os.path.realpath(path)
-    if not os.path.exists(real):
+    if not Path(real).exists():
         return {"exists": False, "signature": "", "mounted": "", "real": real}
     _, told, _ = module.run_command(["blkid", "-p", "-o", "export", real])
     fields = dict(line.partition("=")[::2] for line in told.splitlines())
@@ -169,6 +203,7 @@ def main() -> None:
     options = {
         "sysctl": {"type": "dict", "default": {}},
         "modules": {"type": "list", "elements": "str", "default": []},
+        "packages": {"type": "list", "elements": "str", "default": []},
         "devices": {"type": "list", "elements": "str", "default": []},
     }
     module = AnsibleModule(argument_spec=options, supports_check_mode=True)
@@ -191,8 +226,10 @@ def main() -> None:
         sysctl_refused=refused,
         modules_missing=missing if loads else [],
         modules_refused=[] if loads else missing,
+        packages_missing=_missing_packages(module),
         devices={path: _device(module, path, mounts) for path in module.params["devices"]},
-        memory=json.loads(re.sub(r"^MemTotal:\s+(\d+) kB[\s\S]*", r"\1", _read("/proc/meminfo")) or "0") * 1024,
+        memory=json.loads(re.sub(r"^MemTotal:\s+(\d+) kB[\s\S]*", r"\1", _read("/proc/meminfo")) or "0")
+        * 1024,
     )
 
 
