@@ -16,10 +16,16 @@ from lab.plan import Plan
 from lab.spec import LabNet, LabPaths, RackKind
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+def main(arguments: list[str] | None = None, *, user: int | None = None) -> int:
+    """Run one command as `user`, by default who runs this process, and return its exit code."""
     try:
         options = _parser().parse_args(arguments)
+        if options.needs_root and (os.geteuid() if user is None else user) != 0:
+            raise Refused(
+                "lab",
+                "nodes are namespaces with network and mounts of their own, which only root can make",
+                follow="run the same command as root, for example with sudo",
+            )
         return int(options.run(options, LabNet.from_environment(), LabPaths.from_environment()))
     except LabError as exc:
         sys.stderr.write(f"error: {exc.where}: {exc}\n  why: {exc.why}\n  next: {exc.follow}\n")
@@ -27,7 +33,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _serve(options: argparse.Namespace, net: LabNet, paths: LabPaths) -> int:
-    _need_root()
     from lab.daemon import configure_log, serve  # other commands start without it
 
     configure_log()
@@ -36,7 +41,6 @@ def _serve(options: argparse.Namespace, net: LabNet, paths: LabPaths) -> int:
 
 
 def _up(options: argparse.Namespace, net: LabNet, paths: LabPaths) -> int:
-    _need_root()
     started = take_up(net, paths, _plan(options), say=_note)
     if started or not options.if_down:
         _note("lab up" if started else "lab already up")
@@ -44,7 +48,6 @@ def _up(options: argparse.Namespace, net: LabNet, paths: LabPaths) -> int:
 
 
 def _down(options: argparse.Namespace, net: LabNet, paths: LabPaths) -> int:
-    _need_root()
     take_down(net, paths, wipe=options.wipe)
     _note("lab down" + (", disks and secrets removed" if options.wipe else ""))
     return Exit.DONE
@@ -94,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def command(name: str, run: Any, about: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
-        made.set_defaults(run=run)
+        made.set_defaults(run=run, needs_root=run in (_serve, _up, _down))
         return made
 
     for name, run, about in (
@@ -155,15 +158,6 @@ def _plan(options: argparse.Namespace) -> Plan:
         real=options.real if RackKind.REAL in racks else 0,
         light=options.light,
     )
-
-
-def _need_root() -> None:
-    if os.geteuid() != 0:
-        raise Refused(
-            "lab",
-            "nodes are namespaces with network and mounts of their own, which only root can make",
-            follow="run the same command as root, for example with sudo",
-        )
 
 
 def _faults(node: dict[str, Any]) -> str:
