@@ -14,6 +14,7 @@ from lab.chassis import Chassis, Interruptible
 
 TAIL_BYTES = 4000  # a screen of 80 by 25 and more
 MAX_DATA = 200  # characters in one packet
+PROMPT_S = 0.005
 ALREADY_ACTIVE = 0x80
 ALREADY_INACTIVE = 0x80
 DISABLED = 0x81
@@ -29,8 +30,8 @@ class SolSettings:
 
     enabled: bool = True
     privilege: Privilege = Privilege.OPERATOR
-    accumulate_5ms: int = 4
-    threshold: int = 96
+    accumulate_5ms: int = 20
+    threshold: int = MAX_DATA
     retries: int = 7
     retry_10ms: int = 10
 
@@ -69,6 +70,7 @@ class SolPort:
         self._ring = bytearray()
         self._link: _Link | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._sent_at = 0.0
         self._overrun = False
         self._held = False  # nothing goes out before the timer, however much waits
         self._deaf = False
@@ -108,7 +110,7 @@ class SolPort:
         self._link = _Link(session)
         # The answer to Activate Payload goes first: text follows it.
         self._held = True
-        self._wait(self.settings.accumulate_5ms * 0.005)
+        self._wait(PROMPT_S)
 
     def deactivate(self, by: Session) -> None:
         """End the activation; a console that did not ask for it is told."""
@@ -192,7 +194,9 @@ class SolPort:
         if len(self._ring) >= self.settings.threshold and not self._held:
             self._send_next(link)
         elif self._timer is None:
-            self._wait(self.settings.accumulate_5ms * 0.005)
+            # Text after a pause goes out at once, so that typing echoes; a stream goes out in lots.
+            lot = self._sent_at + self.settings.accumulate_5ms * 0.005
+            self._wait(max(PROMPT_S, lot - asyncio.get_running_loop().time()))
 
     def _wait(self, seconds: float) -> None:
         self._cancel_timer()
@@ -231,6 +235,7 @@ class SolPort:
 
     def _transmit(self, link: _Link, outbound: _Outbound) -> None:
         outbound.sent += 1
+        self._sent_at = asyncio.get_running_loop().time()
         status = _OVERRUN if self._overrun else 0
         self._overrun = False
         link.session.send(Payload.SOL, bytes((outbound.sequence, 0, 0, status)) + outbound.data)

@@ -92,6 +92,18 @@ async def test_text_is_dropped_and_counted_once_retries_are_used_up(quick: Bench
     assert packet[3] & 0x08  # transmit overrun
 
 
+async def test_text_after_a_pause_goes_at_once_and_a_stream_in_lots(quick: Bench) -> None:
+    quick.bmc.sol.settings.accumulate_5ms = 40
+    console = opened(quick)
+    quick.chassis.print(b"a")
+    packet = await console.next_sol(within_s=0.15)
+    console.send_sol(0, packet[0], 1)
+    for letter in (b"b", b"c", b"d"):
+        quick.chassis.print(letter)
+        await asyncio.sleep(0.02)
+    assert (await console.next_sol())[4:] == b"bcd"
+
+
 async def test_a_nack_and_a_pause_hold_the_text_back(quick: Bench) -> None:
     console = opened(quick)
     quick.chassis.print(b"held")
@@ -188,6 +200,16 @@ async def test_payload_support_and_version_are_told(quick: Bench) -> None:
     assert console.command(0x06, 0x4F, b"\x0e\x01") == b"\x00\x10"
     assert console.command(0x06, 0x4F, b"\x0e\x05") == b"\x80"
     assert console.command(0x06, 0x48, b"\x02\x01\xc0\x00\x00\x00") == b"\x81"
+
+
+async def test_a_console_may_ask_for_clear_text_and_gets_it_signed(quick: Bench) -> None:
+    console = quick.login()
+    assert console.command(0x06, 0x48, b"\x01\x01\x40\x00\x00\x00")[0] == 0
+    quick.chassis.print(b"readable")
+    await until(lambda: bool(quick.wire.sent))
+    datagram = quick.wire.take()[0]
+    assert datagram[5] == 0x40 | 0x01  # authenticated, not encrypted
+    assert datagram[20:28] == b"readable"
 
 
 async def test_a_viewer_may_not_open_the_console(quick: Bench) -> None:
