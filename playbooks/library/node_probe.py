@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ options:
     type: list
     elements: str
     default: []
+  limits:
+    description: Wanted resource limits, nofile in files and memlock in KiB, or unlimited.
+    type: dict
+    default: {}
   packages:
     description: Wanted Debian packages, each a name or name=version. The answer tells which are missing.
     type: list
@@ -78,6 +83,10 @@ modules_refused:
   description: Modules that are missing where none may be loaded.
   type: list
   returned: always
+limits_refused:
+  description: Limits that are above ours where no limit may be raised.
+  type: list
+  returned: always
 packages_missing:
   description: Packages that are not installed, or not in the wanted version.
   type: list
@@ -89,7 +98,10 @@ devices:
 """
 
 CAP_SYS_MODULE = 16
+CAP_SYS_RESOURCE = 24
 CAP_SYS_TIME = 25
+
+_LIMITS = {"nofile": (resource.RLIMIT_NOFILE, 1), "memlock": (resource.RLIMIT_MEMLOCK, 1024)}
 
 
 def os_release(text: str) -> dict[str, str]:
@@ -143,6 +155,17 @@ def missing_modules(wanted: list[str], loaded: str, builtin: str) -> list[str]:
     have = {line.split()[0] for line in loaded.splitlines() if line.strip()}
     have |= {Path(line).name.partition(".")[0].replace("-", "_") for line in builtin.splitlines()}
     return [name for name in wanted if name.replace("-", "_") not in have]
+
+
+def refused_limits(wanted: dict[str, Any], hard: dict[str, int]) -> list[str]:
+    """Return the limits that are above the hard ones; -1 is no limit, in the units of the kernel."""
+    refused = []
+    for name, value in sorted(wanted.items()):
+        unit = _LIMITS[name][1]
+        over = str(value) == "unlimited" or int(value) * unit > hard[name]
+        if hard[name] != resource.RLIM_INFINITY and over:
+            refused.append(name)
+    return refused
 
 
 def missing_packages(wanted: list[str], installed: str) -> list[str]:
@@ -203,6 +226,7 @@ def main() -> None:
     options = {
         "sysctl": {"type": "dict", "default": {}},
         "modules": {"type": "list", "elements": "str", "default": []},
+        "limits": {"type": "dict", "default": {}},
         "packages": {"type": "list", "elements": "str", "default": []},
         "devices": {"type": "list", "elements": "str", "default": []},
     }
@@ -214,6 +238,8 @@ def main() -> None:
         module.params["modules"], _read("/proc/modules"), _read(f"/lib/modules/{release}/modules.builtin")
     )
     loads = capable(status, CAP_SYS_MODULE)
+    hard = {name: resource.getrlimit(number)[1] for name, (number, _unit) in _LIMITS.items()}
+    raises = capable(status, CAP_SYS_RESOURCE)
     _, virt, _ = module.run_command(["systemd-detect-virt", "--container"])
     mounts = _read("/proc/self/mounts")
     module.exit_json(
@@ -226,6 +252,7 @@ def main() -> None:
         sysctl_refused=refused,
         modules_missing=missing if loads else [],
         modules_refused=[] if loads else missing,
+        limits_refused=[] if raises else refused_limits(module.params["limits"], hard),
         packages_missing=_missing_packages(module),
         devices={path: _device(module, path, mounts) for path in module.params["devices"]},
         memory=json.loads(re.sub(r"^MemTotal:\s+(\d+) kB[\s\S]*", r"\1", _read("/proc/meminfo")) or "0")
