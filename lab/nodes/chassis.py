@@ -214,11 +214,15 @@ class NamespaceChassis:
             self._kernel.say(*texts, level=0)
 
     async def _report_up(self) -> None:
-        """Tell MAAS that this boot is finished, once sshd answers."""
-        await answers_ssh(self.spec.address, self.spec.ssh_port)
+        """Tell MAAS that this boot is finished, once sshd answers.
+
+        A system whose sshd is dead tells it all the same: what tells is cloud-init, which does not ask.
+        """
+        if not self.faults.active(NodeFault.SSH_DEAD):
+            await answers_ssh(self.spec.address, self.spec.ssh_port)
         token = self._token or self._share.token
         await self._service.report(
-            token, "boot", "finished", message="sshd answers", address=self.spec.address
+            token, "boot", "finished", message="the system is up", address=self.spec.address
         )
 
     async def _panic_if_told(self) -> None:
