@@ -1,12 +1,14 @@
-"""The line to a running lab: one JSON object a request and an answer, over a Unix socket."""
+"""The line to a running lab: one JSON object a request and an answer, over a Unix socket.
+
+Kept free of asyncio: a command to a lab that is up is done before that would be imported.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,7 @@ from lab.errors import Exit, LabError, NoService
 
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
-Serve = Callable[[Request], Awaitable[Answer]]
 
-_LONGEST = 4 * 1024 * 1024
 NOT_UP = "invoke lab.up"
 
 
@@ -34,7 +34,7 @@ def ask(path: Path, request: Request, timeout_s: float | None = 60.0) -> Answer:
     try:
         with socket.socket(socket.AF_UNIX) as line:
             line.settimeout(timeout_s)
-            _with_short_path(path, line.connect)
+            with_short_path(path, line.connect)
             line.sendall(json.dumps(request).encode() + b"\n")
             with line.makefile("rb") as answers:
                 raw = answers.readline()
@@ -50,26 +50,6 @@ def ask(path: Path, request: Request, timeout_s: float | None = 60.0) -> Answer:
     return answer
 
 
-async def listen(path: Path, serve: Serve) -> asyncio.Server:
-    """Answer requests on `path`; whoever is not root cannot reach it."""
-    path.unlink(missing_ok=True)
-    line = socket.socket(socket.AF_UNIX)
-    _with_short_path(path, line.bind)
-    path.chmod(0o600)
-
-    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while raw := await reader.readline():
-                writer.write(json.dumps(await _answer(serve, raw)).encode() + b"\n")
-                await writer.drain()
-        except ConnectionError:
-            pass
-        finally:
-            writer.close()
-
-    return await asyncio.start_unix_server(one, sock=line, limit=_LONGEST)
-
-
 def describe(error: LabError) -> Answer:
     """Return an error as it goes over the line."""
     return {
@@ -83,14 +63,7 @@ def describe(error: LabError) -> Answer:
     }
 
 
-async def _answer(serve: Serve, raw: bytes) -> Answer:
-    try:
-        return await serve(json.loads(raw))
-    except LabError as exc:
-        return describe(exc)
-
-
-def _with_short_path(path: Path, use: Callable[[str], object]) -> None:
+def with_short_path(path: Path, use: Callable[[str], object]) -> None:
     """Name a socket through its folder's descriptor: Unix socket paths end at 107 bytes."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from lab.assembly import Lab, fold
-from lab.control import Answer, Request, describe, listen
+from lab.control import Answer, Request, describe
 from lab.errors import BadRequest, LabError, NoService
+from lab.listening import listen
 from lab.nodes.house import tear_down
 from lab.plan import Plan
 from lab.secrets import ensure_secrets

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.control import Answer, RemoteError, Request, ask, listen
+from lab.control import Answer, RemoteError, Request, ask
 from lab.errors import BadRequest, NoService
+from lab.listening import listen
 
 
 async def serve(request: Request) -> Answer:
