@@ -34,6 +34,11 @@ class EventLog:
         self._next_id = 1
         self._reservation = 0
         self._erasing_until = 0.0
+        self._watchers: list[Callable[[bytes], None]] = []
+
+    def watch(self, watcher: Callable[[bytes], None]) -> None:
+        """Have `watcher` called with each record that is logged."""
+        self._watchers.append(watcher)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -119,6 +124,8 @@ class EventLog:
         self._ids.append(record_id)
         self._records.append(struct.pack("<H", record_id) + body)
         self.added_at = self._clock.now()
+        for watcher in self._watchers:
+            watcher(self._records[-1])
         return record_id
 
     def _index(self, record_id: int) -> int:

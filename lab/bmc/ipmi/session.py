@@ -170,8 +170,13 @@ class SessionTable:
     def open(
         self, console_id: int, suite: CipherSuite, privilege: int, address: Address, transmit: Transmit
     ) -> Session | None:
-        """Take a slot; None where all are in use."""
+        """Take a slot, the same for a request that is repeated; None where all are in use."""
         self.expire()
+        for session in self:
+            repeated = session.state is State.OPENED and session.console_id == console_id
+            if repeated and session.address == address and session.suite == suite:
+                self.touch(session)
+                return session
         if len(self._by_number) >= self.limit:
             return None
         number = 0

@@ -17,6 +17,7 @@ from lab.bmc.faults import Fault
 from lab.bmc.redfish import bios, chassis, events, idrac, root, system, update
 from lab.bmc.redfish.answers import Answer, Json, Rejected, error
 from lab.bmc.redfish.certificate import Identity, expired_twin, load, make_identity
+from lab.bmc.redfish.logs import sel_entry
 from lab.bmc.redfish.service import Call, Route, Routes, Service
 from lab.bmc.spec import Privilege
 from lab.bmc.users import Account
@@ -55,6 +56,8 @@ class RedfishEndpoint:
         self._listener: asyncio.Server | None = None
         bmc.faults.watch(self._fault_changed)
         bmc.watch_resets(self.service.forget)
+        bmc.sel.watch(self._tell_subscribers)
+        self._pushes: set[asyncio.Task[None]] = set()
 
     @property
     def fingerprint(self) -> str:
@@ -70,6 +73,8 @@ class RedfishEndpoint:
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
+        for task in tuple(self._pushes):
+            task.cancel()
         if self._listener is not None:
             self._listener.close()
         await self._web.shutdown(0.1)
@@ -79,6 +84,16 @@ class RedfishEndpoint:
     def _show(self, identity: Identity) -> None:
         load(self._context, identity)
         self._shown = identity
+
+    def _tell_subscribers(self, record: bytes) -> None:
+        """Push an event for a new SEL record."""
+        if not self.service.subscriptions or self.bmc.down:
+            return
+        entry = sel_entry(record)
+        words = (entry["MessageId"], entry["Message"], entry["Severity"])
+        task = asyncio.get_running_loop().create_task(events.push(self.service, *words))
+        self._pushes.add(task)
+        task.add_done_callback(self._pushes.discard)
 
     def _fault_changed(self, fault: Fault, value: float) -> None:
         if fault is Fault.EXPIRED_CERTIFICATE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,6 +117,10 @@ class Routes:
                 self._patterns.append((re.compile(pattern), methods))
             else:
                 self._exact[path] = methods
+
+    def __iter__(self) -> Iterator[Route]:
+        tables = [*self._exact.values(), *(methods for _, methods in self._patterns)]
+        return (route for methods in tables for route in methods.values())
 
     def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
         """Return the route and what its path names. Raises Rejected with 404 or 405."""

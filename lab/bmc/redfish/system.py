@@ -139,7 +139,7 @@ def _set_boot(bmc: Bmc, wanted: object) -> None:
             raise unknown_property(name)
     now_set = _TARGETS[current.device if current.valid else None]
     target = wanted.get("BootSourceOverrideTarget", now_set)
-    if target not in OVERRIDES:
+    if target not in tuple(OVERRIDES):
         raise bad_value("BootSourceOverrideTarget", target)
     enabled = wanted.get("BootSourceOverrideEnabled", "Continuous" if current.persistent else "Once")
     if enabled not in _ENABLED:

@@ -204,10 +204,13 @@ async def _parts(request: web.BaseRequest) -> dict[str, bytes]:
     if not request.content_type.startswith("multipart/"):
         raise Rejected(error(415, "Base.1.12.UnsupportedMediaType", "A multipart body is expected."))
     parts: dict[str, bytes] = {}
-    reader = await request.multipart()
-    while (part := await reader.next()) is not None:
-        if isinstance(part, aiohttp.BodyPartReader):
-            parts[part.name or "file"] = bytes(await part.read())
+    try:
+        reader = await request.multipart()
+        while (part := await reader.next()) is not None:
+            if isinstance(part, aiohttp.BodyPartReader):
+                parts[part.name or "file"] = bytes(await part.read())
+    except ValueError as exc:
+        raise Rejected(malformed()) from exc
     return parts
 
 

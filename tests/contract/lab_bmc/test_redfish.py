@@ -398,7 +398,12 @@ async def test_subscribers_get_events(client: Client) -> None:
             "POST", f"{ROOT}/EventService/Actions/EventService.SubmitTestEvent", {"Message": "hello"}
         )
         assert [(event["Context"], event["Events"][0]["Message"]) for event in heard] == [("rack 1", "hello")]
+        client.bmc.sensors.force("PS1 Status", 0x09)
+        await until(lambda: len(heard) == 2)
+        assert heard[1]["Events"][0]["MessageId"] == "PSU0003"
         assert (await client.call("DELETE", headers["Location"]))[0] == 200
+        client.bmc.sensors.force("PS1 Status", 0x01)
+        assert len(heard) == 2
     finally:
         await runner.cleanup()
 

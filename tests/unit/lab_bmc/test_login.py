@@ -112,6 +112,13 @@ def test_the_session_limit_is_answered_with_insufficient_resources(make_bench: M
     assert bench.bmc.sessions.closed == 1
 
 
+def test_a_repeated_open_session_request_takes_no_second_slot(make_bench: MakeBench) -> None:
+    console = make_bench(session_limit=1).console()
+    (first,), (second,) = (console.setup(0x10, console.open_request()) for _ in range(2))
+    assert first == second
+    assert first[1] == 0
+
+
 def test_a_silent_session_expires_and_frees_its_slot(make_bench: MakeBench) -> None:
     bench = make_bench(session_limit=1)
     bench.login()
@@ -127,7 +134,7 @@ def test_a_half_open_session_frees_its_slot_sooner(make_bench: MakeBench) -> Non
     bench = make_bench(session_limit=1)
     bench.console().open()
     with pytest.raises(Refused):
-        bench.console().open()
+        bench.console(own=0xB1B2B3B4).open()
     bench.clock.pass_by(6)
     bench.login()
 

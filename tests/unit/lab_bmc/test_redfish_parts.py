@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Callable
 
@@ -9,9 +10,10 @@ import pytest
 
 from lab.bmc.redfish.answers import Answer, Rejected
 from lab.bmc.redfish.certificate import dates, expired_twin, make_identity
+from lab.bmc.redfish.endpoint import ROUTES
 from lab.bmc.redfish.jobs import JobFailed, JobQueue, State
 from lab.bmc.redfish.logs import sel_entry
-from lab.bmc.redfish.service import Call, Route, Routes
+from lab.bmc.redfish.service import Call, Route, Routes, Service
 from lab.bmc.redfish.sessions import WebSessions
 from lab.bmc.users import Account
 from tests.unit.lab_bmc.conftest import Bench, Clock
@@ -116,3 +118,51 @@ def test_an_expired_certificate_keeps_the_key() -> None:
     assert expired.key == sound.key
     assert expired.fingerprint != sound.fingerprint
     assert sound.key not in repr(sound)
+
+
+PROPERTIES = (
+    "@Redfish.OperationApplyTime",
+    "@Redfish.SettingsApplyTime",
+    "Attributes",
+    "Boot",
+    "CertificateString",
+    "Context",
+    "DataSelectorArrayIn",
+    "Destination",
+    "FileType",
+    "FinalPowerState",
+    "ImageURI",
+    "IndicatorLED",
+    "JobID",
+    "LocationIndicatorActive",
+    "Message",
+    "MessageId",
+    "Password",
+    "ResetType",
+    "ShareType",
+    "UserName",
+)
+ODD_PARTS: tuple[object, ...] = ({"BootSourceOverrideTarget": []}, {"ApplyTime": []}, {"MemTest": {}})
+ODD_VALUES: tuple[object, ...] = (None, [], {}, 7, "", "x", [1], *ODD_PARTS)
+READS_THE_REQUEST = ("MultipartUpload", "FirmwareInventory", "SessionService/Sessions")
+
+
+async def test_odd_bodies_are_rejected_and_never_raise(make_bench: MakeBench) -> None:
+    bench = make_bench(reset_s=0.0)
+    identity = make_identity("node-a", "127.0.0.1", datetime.datetime.now(datetime.UTC))
+    service = Service(bench.bmc, identity, lambda identity: None)
+    service.eula_accepted = True
+    routes = [route for route in ROUTES if route.method in ("POST", "PATCH")]
+    asked = 0
+    for route in routes:
+        if route.path.endswith(READS_THE_REQUEST):
+            continue
+        for name in PROPERTIES:
+            for value in ODD_VALUES:
+                body = {"ShareType": "Local", "ResetType": "PowerCycle", name: value}
+                call = Call(service, route.method, route.path, {}, {}, body, None, None)  # type: ignore[arg-type]
+                with contextlib.suppress(Rejected):
+                    await route.run(call)
+                asked += 1
+    await bench.bmc.close()
+    assert asked > 3000
