@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,19 +63,21 @@ async def run(
     The remote command is one string to a POSIX shell there; each word is quoted here.
     At most `limit` bytes of output are taken; more than that is a failure, not a cut.
     """
-    import shlex
-
     line = " ".join(shlex.quote(word) for word in command)
-    process = await asyncio.create_subprocess_exec(
-        *target.arguments(),
-        line,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        limit=1 << 20,
-    )
+    # Input comes from a file: a pipe would have to be fed while ssh may already be gone.
+    with tempfile.TemporaryFile() as source:
+        source.write(stdin)
+        source.seek(0)
+        process = await asyncio.create_subprocess_exec(
+            *target.arguments(),
+            line,
+            stdin=source,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=1 << 20,
+        )
     try:
-        stdout, stderr = await asyncio.wait_for(process.communicate(stdin), timeout_s)
+        stdout, stderr = await asyncio.wait_for(process.communicate(), timeout_s)
     except TimeoutError as error:
         raise SshFailed(target.node, f"no answer within {timeout_s:.0f} s", answered=False) from error
     finally:
