@@ -1,13 +1,13 @@
 """The boot server of the QEMU nodes: what a MAAS rack controller is to a site.
 
-Nodes reach it at 10.0.2.2, QEMU's name for this machine's 127.0.0.1. It serves the kernel, the
-netboot environment and the OS image, and passes everything else on to MAAS:
+Nodes reach it at 10.0.2.2, QEMU's name for this machine's 127.0.0.1.
 
-    GET  /ipxe/{mac}          MAAS's script; where MAAS boots a kernel, with this server's files
+    GET  /ipxe/{mac}          asks MAAS what this boot is for, and answers with a script
     GET  /kernel /initrd /image/{mac}
-    GET  /order/{mac}         MAAS's boot order as shell assignments
-    GET  /boot/{mac}          MAAS's boot order as it came
-    POST /boot/{mac}/report   passed on to MAAS as it came
+    GET  /order/{mac}         MAAS's answer to the last /ipxe of this node, as shell assignments
+    POST /boot/{mac}/report   passed on to MAAS as it came, and MAAS's answer back
+
+MAAS is asked once a boot, because each of its answers makes the token of the one before worthless.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import aiohttp
 from aiohttp import web
 
 from lab.qemu.errors import BootServiceFailed
-from lab.qemu.order import BootOrder, netboot_script, read_order, shell_order
+from lab.qemu.order import BootOrder, boot_script, read_order, shell_order
 from lab.qemu.recipe import Assets
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,7 @@ class BootServer:
         self._maas = maas
         self._maas_url = maas_url.rstrip("/")
         self._addresses: dict[str, str] = {}
+        self._orders: dict[str, BootOrder] = {}
         self._without_image: set[str] = set()
         self._looping: set[str] = set()
         self._runner: web.AppRunner | None = None
@@ -77,7 +78,6 @@ class BootServer:
                 web.get("/initrd", self._initrd),
                 web.get("/image/{mac}", self._image),
                 web.get("/order/{mac}", self._order),
-                web.get("/boot/{mac}", self._boot),
                 web.post("/boot/{mac}/report", self._report),
             ]
         )
@@ -98,11 +98,14 @@ class BootServer:
             return web.Response(
                 text=f"#!ipxe\necho muster-lab: try again\nchain {self.guest_url}/ipxe/{mac}\n"
             )
-        _, body = await self._ask(mac, "GET", f"/ipxe/{mac}")
-        order = await self._read_order(mac)
-        script = netboot_script(order, self.guest_url) if order.intent.netboots else body.decode()
+        status, body = await self._ask(mac, "GET", f"/boot/{mac}")
+        if status != 200:
+            raise BootServiceFailed(
+                mac, f"MAAS answered {status} to a network boot", follow="read the lab's log"
+            )
+        order = self._orders[mac] = read_order(mac, body)
         log.info("%s boots from the network: %s", mac, order.intent)
-        return web.Response(text=script)
+        return web.Response(text=boot_script(order, self.guest_url))
 
     async def _kernel(self, _request: web.Request) -> web.FileResponse:
         return web.FileResponse(self._assets.kernel)
@@ -117,23 +120,16 @@ class BootServer:
 
     async def _order(self, request: web.Request) -> web.Response:
         mac = self._known(request)
-        order = await self._read_order(mac)
+        order = self._orders.get(mac)
+        if order is None:
+            return web.Response(status=409, text="this node has not asked for a script yet\n")
         text = shell_order(order, address=self._addresses[mac], image_bytes=self._assets.image.stat().st_size)
         return web.Response(text=text)
-
-    async def _boot(self, request: web.Request) -> web.Response:
-        mac = self._known(request)
-        status, body = await self._ask(mac, "GET", f"/boot/{mac}")
-        return web.Response(status=status, body=body, content_type="application/json")
 
     async def _report(self, request: web.Request) -> web.Response:
         mac = self._known(request)
         status, body = await self._ask(mac, "POST", f"/boot/{mac}/report", await request.read())
         return web.Response(status=status, body=body)
-
-    async def _read_order(self, mac: str) -> BootOrder:
-        _, body = await self._ask(mac, "GET", f"/boot/{mac}")
-        return read_order(mac, body)
 
     async def _ask(self, mac: str, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json"} if body is not None else {}
@@ -141,12 +137,7 @@ class BootServer:
             async with self._maas.request(
                 method, self._maas_url + path, data=body, headers=headers, timeout=_MAAS_TIMEOUT
             ) as answer:
-                received = await answer.read()
-                if answer.status >= 400:
-                    raise BootServiceFailed(
-                        mac, f"MAAS answered {answer.status} to {method} {path}", follow="read the lab's log"
-                    )
-                return answer.status, received
+                return answer.status, await answer.read()
         except (aiohttp.ClientError, TimeoutError) as exc:
             raise BootServiceFailed(
                 mac, f"MAAS does not answer {method} {path}", follow="look at `lab.status`"

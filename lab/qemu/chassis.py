@@ -152,16 +152,17 @@ class QemuChassis:
             Listeners(
                 self._said,
                 lambda event, data: self._happened(machine, event, data),
-                lambda: self._ended(machine),
+                self._ended_by_itself,
             ),
         )
         self._machine = machine
         await machine.start()
 
     async def _stop(self) -> None:
-        machine, self._machine = self._machine, None
-        if machine is not None:
-            await machine.kill()
+        # Let go only when it is gone: a caller who is cancelled here leaves it for close() to end.
+        if self._machine is not None:
+            await self._machine.kill()
+            self._machine = None
 
     async def _restart(self, boot_device: str | None) -> None:
         """Reset in place; where the boot order or the cabling changes, with a new QEMU."""
@@ -212,9 +213,8 @@ class QemuChassis:
         else:
             self._in_background(self._power_down(machine))
 
-    def _ended(self, machine: Machine) -> None:
-        if self._machine is machine:
-            log.warning("%s: QEMU ended by itself; the node has no power", self.name)
+    def _ended_by_itself(self) -> None:
+        log.warning("%s: QEMU ended by itself; the node has no power", self.name)
 
     async def _reboot(self, machine: Machine) -> None:
         """Let the machine start again after it reset itself."""

@@ -11,8 +11,8 @@ class AssetsNotMade(LabError):
     code = Exit.NO_SERVICE
 
 
-class MachineFailed(LabError):
-    """QEMU did not start, or stopped answering."""
+class MachineFailed(LabError, RuntimeError):
+    """QEMU did not start, or stopped answering; to a BMC, a power action that failed."""
 
 
 class QmpRefused(LabError):

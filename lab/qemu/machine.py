@@ -21,7 +21,7 @@ _ANSWER_S = 60.0  # a loaded lab machine is slow; one that needs longer than thi
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who hears of what the machine does."""
+    """Who hears of what the machine does; `exit` is called when QEMU ends and nobody killed it."""
 
     serial: Callable[[bytes], None]
     event: EventSink
@@ -42,6 +42,7 @@ class Machine:
         self._serial_ended = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
         self._was_reset = asyncio.Event()
+        self._killed = False
 
     @property
     def pid(self) -> int | None:
@@ -79,6 +80,7 @@ class Machine:
 
     async def kill(self) -> None:
         """End QEMU at once, and return when it is gone."""
+        self._killed = True
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
@@ -132,7 +134,8 @@ class Machine:
         assert self._process is not None
         await self._process.wait()
         await self._serial_ended.wait()  # what it wrote last is still on its way to us
-        self._listeners.exit()
+        if not self._killed:
+            self._listeners.exit()
 
     async def _command(self, name: str, **arguments: object) -> None:
         try:

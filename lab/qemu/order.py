@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lab.qemu.errors import BootServiceFailed
@@ -20,23 +20,20 @@ class Intent(StrEnum):
     LOCAL = "local"
     NOTHING = "nothing"
     RESCUE = "rescue"
-
-    @property
-    def netboots(self) -> bool:
-        """Whether the node runs the netboot environment, and not what its disk holds."""
-        return self not in (Intent.LOCAL, Intent.NOTHING)
+    TEST = "test"
 
 
 @dataclass(frozen=True, slots=True)
 class BootOrder:
-    """MAAS's answer for one node."""
+    """MAAS's answer to one network boot. `user_data` is base64, as its giver wrote it."""
 
     intent: Intent
     hostname: str = ""
-    token: str = ""
+    token: str = field(default="", repr=False)
     image: str = ""
     ssh_keys: tuple[str, ...] = ()
-    user_data: str = ""
+    user_data: str = field(default="", repr=False)
+    ephemeral: bool = False
 
 
 def read_order(node: str, body: bytes) -> BootOrder:
@@ -51,6 +48,7 @@ def read_order(node: str, body: bytes) -> BootOrder:
             image=_text(answer, "image"),
             ssh_keys=tuple(str(key) for key in keys) if isinstance(keys, list) else (),
             user_data=_text(answer, "user_data"),
+            ephemeral=bool(answer.get("ephemeral")),
         )
     except (ValueError, KeyError, TypeError) as exc:
         raise BootServiceFailed(
@@ -68,16 +66,21 @@ def shell_order(order: BootOrder, *, address: str, image_bytes: int) -> str:
         "image_bytes": str(image_bytes),
         "ssh_keys": "\n".join(order.ssh_keys),
         "user_data": order.user_data,
+        "ephemeral": "yes" if order.ephemeral else "",
         "address": address,
     }
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
 
 
-def netboot_script(order: BootOrder, server: str) -> str:
-    """Return the iPXE script that starts the netboot environment from `server`."""
+def boot_script(order: BootOrder, server: str) -> str:
+    """Return the iPXE script that does what the order says; `server` has the netboot environment."""
+    if order.intent is Intent.LOCAL:
+        return "#!ipxe\necho Booting from disk\nexit\n"
+    if order.intent is Intent.NOTHING:
+        return "#!ipxe\necho MAAS has nothing for this machine\npoweroff || exit\n"
     return (
         "#!ipxe\n"
-        f"echo muster-lab: {order.intent} {order.hostname}\n"
+        f"echo MAAS says {order.intent}\n"
         f"kernel {server}/kernel {KERNEL_ARGUMENTS}\n"
         f"initrd {server}/initrd\n"
         "boot\n"

@@ -61,6 +61,8 @@ class Qmp:
                 await self._listening
         if self._writer is not None:
             self._writer.close()
+            with contextlib.suppress(ConnectionError):
+                await self._writer.wait_closed()
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         try:

@@ -46,7 +46,7 @@ cp "$guest/report-boot.sh" "$guest/first-boot.sh" "$root/usr/local/lib/muster-la
 chmod 755 "$root"/usr/local/lib/muster-lab/*.sh
 cp "$guest"/system/*.service "$root/etc/systemd/system/"
 for unit in systemd-networkd.service ssh.service serial-getty@ttyS0.service \
-  muster-lab-host-key.service muster-lab-first-boot.service muster-lab-report.service; do
+  muster-lab-host-key.service muster-lab-first-boot.service muster-lab-started.service muster-lab-finished.service; do
   chroot "$root" systemctl -q enable "$unit"
 done
 # What costs seconds of an emulated processor and serves nobody here.

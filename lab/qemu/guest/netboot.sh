@@ -8,9 +8,15 @@ mount -t devtmpfs devtmpfs /dev
 
 disk=/dev/vda
 system=/mnt
+log=/tmp/install.log
 results=/tmp/results
+next=''
 
-say() { printf 'muster-lab [%s] %s\n' "$(cut -d' ' -f1 /proc/uptime)" "$*"; }
+say() {
+  line=$(printf 'muster-lab [%s] %s' "$(cut -d' ' -f1 /proc/uptime)" "$*")
+  printf '%s\n' "$line"
+  printf '%s\n' "$line" >>"$log"
+}
 
 json_text() { printf '%s' "$1" | sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' | tr -d '\000-\037'; }
 
@@ -22,15 +28,24 @@ report_text() {
 }
 
 # report PHASE EVENT MESSAGE: one POST; a boot server that is away for a moment is asked again.
+# Leaves in $next what MAAS wants done now.
 report() {
   report_text "$@" >/tmp/report.json
   : >"$results"
   attempt=1
-  until wget -q -O /dev/null --post-file=/tmp/report.json "$server/boot/$mac/report"; do
+  until wget -q -O /tmp/answer --post-file=/tmp/report.json "$server/boot/$mac/report"; do
     [ "$attempt" -ge 10 ] && { say "report $1 $2 was not accepted"; return 1; }
     attempt=$((attempt + 1))
     sleep 1
   done
+  next=$(sed -n 's/.*"next": *"\([a-z]*\)".*/\1/p' /tmp/answer)
+}
+
+# add_result NAME STATUS STDOUT STDERR, the last two as files.
+add_result() {
+  [ -s "$results" ] && printf ',' >>"$results"
+  printf '{"name":"%s","exit_status":%d,"stdout":"%s","stderr":"%s"}' "$1" "$2" \
+    "$(base64 -w0 "$3")" "$(base64 -w0 "$4")" >>"$results"
 }
 
 # A node that cannot go on stays up with a shell, so that the console shows why.
@@ -40,12 +55,27 @@ stop_with_shell() {
   exec setsid cttyhack sh
 }
 
-fail() {
-  phase=$1
-  shift
-  say "FAILED: $*"
-  report "$phase" failed "$*"
-  stop_with_shell "nothing more is tried"
+do_next() {
+  case $next in
+    poweroff)
+      say "powering off"
+      poweroff -f
+      ;;
+    reboot)
+      say "rebooting"
+      reboot -f
+      ;;
+    *) stop_with_shell "staying up" ;;
+  esac
+  # The kernel takes a moment; PID 1 must not end before it.
+  sleep 3600
+}
+
+fail_install() {
+  say "installation: FAILED: $*"
+  add_result "$log" 1 "$log" /dev/null
+  report installation failed "$*"
+  do_next
 }
 
 start_network() {
@@ -78,39 +108,44 @@ read_order() {
   . /tmp/order
 }
 
-collect() {
-  phase=$1
-  say "$phase: collecting"
-  report "$phase" started "collecting hardware"
-  separator=''
+commission() {
+  say "commissioning: started"
+  report commissioning started "collecting hardware"
   for script in /commissioning/*; do
     name=${script##*/}
     sh "$script" >/tmp/stdout 2>/tmp/stderr
     status=$?
-    say "$phase: $name exit status $status"
-    printf '%s{"name":"%s","exit_status":%d,"stdout":"%s","stderr":"%s"}' "$separator" "$name" "$status" \
-      "$(base64 -w0 /tmp/stdout)" "$(base64 -w0 /tmp/stderr)" >>"$results"
-    separator=','
+    say "commissioning: $name exit status $status"
+    add_result "$name" "$status" /tmp/stdout /tmp/stderr
   done
-  report "$phase" finished "hardware collected" || stop_with_shell "results stay in $results"
-  say "$phase: finished, powering off"
-  poweroff -f
+  report commissioning finished "hardware collected" || stop_with_shell "the results reached nobody"
+  say "commissioning: finished"
+  [ "$next" = testing ] && run_tests
+  do_next
+}
+
+# None of MAAS's test programs is here; MAAS takes those that nobody reports by name for passed.
+run_tests() {
+  say "testing: started"
+  report testing started "no test program is here"
+  report testing finished "no test program is here" || stop_with_shell "the tests' end reached nobody"
+  say "testing: finished"
 }
 
 write_disk() {
-  [ -b "$disk" ] || fail installation "no disk $disk"
+  [ -b "$disk" ] || fail_install "no disk $disk"
   say "installation: writing $image to $disk"
   # The pipe's own status is dd's; a transfer that broke is seen by what arrived. Images are whole MiB.
   wget -q -O - "$server/image/$mac" | dd of="$disk" bs=1M iflag=fullblock oflag=direct 2>/tmp/dd
   grep -qx "$((image_bytes / 1048576))+0 records out" /tmp/dd ||
-    fail installation "the transfer broke: $(tr '\n' ' ' </tmp/dd), $image_bytes bytes were expected"
+    fail_install "the transfer broke: $(tr '\n' ' ' </tmp/dd), $image_bytes bytes were expected"
   blockdev --rereadpt "$disk"
   say "installation: wrote $image_bytes bytes"
-  report installation progress "OS image written"
+  report installation progress "cmd-install/stage-extract: OS image written"
 }
 
 personalise() {
-  mount -t ext4 "${disk}1" "$system" || fail installation "the written disk does not mount"
+  mount -t ext4 "${disk}1" "$system" || fail_install "the written disk does not mount"
   printf '%s\n' "$hostname" >"$system/etc/hostname"
   printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$hostname" >"$system/etc/hosts"
   tr -d '-' </proc/sys/kernel/random/uuid >"$system/etc/machine-id"
@@ -121,21 +156,26 @@ personalise() {
   chown -R 1000:1000 "$keys"
   ours="$system/var/lib/muster-lab"
   mkdir -p -m 700 "$ours"
-  report_text boot finished "sshd runs" >"$ours/boot-report.json"
-  [ -z "$user_data" ] || printf '%s' "$user_data" >"$ours/user-data"
-  umount "$system" || fail installation "the written disk stays busy"
+  report_text boot started "the installed system starts" >"$ours/boot-started.json"
+  report_text boot finished "sshd runs" >"$ours/boot-finished.json"
+  chmod 600 "$ours"/*.json
+  [ -z "$user_data" ] || printf '%s' "$user_data" | base64 -d >"$ours/user-data" ||
+    say "installation: the user data is not base64 and left out"
+  umount "$system" || fail_install "the written disk stays busy"
   say "installation: this node is now $hostname"
 }
 
 install() {
   say "installation: started for $hostname"
   report installation started "installing $image"
+  [ -z "$ephemeral" ] || fail_install "no image here runs from memory"
   write_disk
   personalise
   sync
+  say "installation: finished"
+  add_result "$log" 0 "$log" /dev/null
   report installation finished "installed" || stop_with_shell "installed, yet MAAS does not know"
-  say "installation: finished, rebooting"
-  reboot -f
+  do_next
 }
 
 : >"$results"
@@ -146,14 +186,18 @@ read_order
 say "order for $mac: $intent"
 case $intent in
   install) install ;;
-  commission) collect commissioning ;;
-  enlist) collect enlistment ;;
+  commission) commission ;;
+  enlist)
+    report enlistment finished "$(tr 'A-Z' 'a-z' </sys/class/dmi/id/product_serial)"
+    do_next
+    ;;
+  test)
+    run_tests
+    do_next
+    ;;
   rescue)
-    report rescue started "shell on the console"
-    stop_with_shell "rescue mode"
+    report rescue started "a shell on the console"
+    do_next
     ;;
-  *)
-    say "nothing to do, powering off"
-    poweroff -f
-    ;;
+  *) stop_with_shell "nothing that this environment can do" ;;
 esac
