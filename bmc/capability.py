@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 
 class PowerState(StrEnum):
@@ -87,7 +89,8 @@ class BootSetting:
 
 @dataclass(frozen=True, slots=True)
 class SelEntry:
-    """One event. `time` is None where the BMC's clock was not set; `raw` is the 16-byte record."""
+    """One event. `time` is None where the BMC's clock was not set; `raw` is the record as it came:
+    16 bytes from IPMI, JSON from Redfish."""
 
     record_id: int
     time: datetime | None
@@ -109,6 +112,58 @@ class Reading:
     health: str  # ok, warning, critical, failed, unknown
     thresholds: dict[str, float]
     states: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A screen as the BMC sent it; `media_type` such as "image/png"."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class FirmwareItem:
+    """One component that carries firmware."""
+
+    id: str
+    name: str
+    version: str
+    updateable: bool
+
+
+BiosValue = str | int | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class BiosChange:
+    """One BIOS attribute that is to change at the next boot; `pending` is what already waits."""
+
+    name: str
+    now: BiosValue
+    wanted: BiosValue
+    pending: BiosValue = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One value of a telemetry report. `source` is the resource that it belongs to."""
+
+    report: str
+    id: str
+    value: str
+    source: str
+    time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The BMC's own TLS certificate; `fingerprint` is SHA-256, hex."""
+
+    path: str
+    pem: str
+    fingerprint: str
+    ends: datetime
 
 
 class Power(Protocol):
@@ -161,3 +216,65 @@ class Identity(Protocol):
 
 class Bmc(Power, Boot, EventLog, Sensors, Fru, Identify, Reset, Identity, Protocol):
     """What every driver offers; more is asked for by capability."""
+
+
+@runtime_checkable
+class Screen(Protocol):
+    async def screenshot(self) -> Picture:
+        """Return what the node's screen shows now. Raises Unsupported."""
+        ...
+
+
+@runtime_checkable
+class Firmware(Protocol):
+    async def firmware(self) -> tuple[FirmwareItem, ...]: ...
+
+    async def update_firmware(self, image: Path | str, *, at_reset: bool = False) -> str:
+        """Push a file, or have the BMC fetch a URL; return the id of the finished task.
+
+        With `at_reset` the task waits for the next boot: return its id without waiting for it.
+        """
+        ...
+
+
+@runtime_checkable
+class Bios(Protocol):
+    async def bios(self) -> dict[str, BiosValue]: ...
+
+    async def plan_bios(self, wanted: Mapping[str, BiosValue]) -> tuple[BiosChange, ...]:
+        """Return what would change. Raises Unsupported for an attribute that the BIOS lacks."""
+        ...
+
+    async def apply_bios(self, changes: Sequence[BiosChange]) -> None:
+        """Hand the changes over; they are in force after the next boot."""
+        ...
+
+
+@runtime_checkable
+class AcCycle(Protocol):
+    async def ac_cycle(self) -> None:
+        """Take the mains away and give them back, as pulling the cords does. Raises Unsupported."""
+        ...
+
+
+@runtime_checkable
+class SupportDump(Protocol):
+    async def support_dump(self, *, deadline_s: float = 1800.0) -> tuple[str, bytes]:
+        """Have the BMC collect its evidence; return a file name and the file. Raises Unsupported."""
+        ...
+
+
+@runtime_checkable
+class Telemetry(Protocol):
+    async def metrics(self) -> tuple[Metric, ...]: ...
+
+
+@runtime_checkable
+class Certificates(Protocol):
+    async def certificate(self) -> Certificate: ...
+
+    async def certificate_request(self) -> str:
+        """Have the BMC make a key and a signing request; return the request, PEM."""
+        ...
+
+    async def replace_certificate(self, pem: str) -> None: ...

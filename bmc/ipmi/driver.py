@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import uuid
 from datetime import UTC, datetime
@@ -16,25 +15,19 @@ from bmc.capability import (
     Reading,
     SelEntry,
 )
-from bmc.errors import BadAnswer, CommandRefused, PowerNotReached, Unreachable, Unsupported
+from bmc.errors import BadAnswer, CommandRefused, Unreachable, Unsupported
 from bmc.ipmi import commands, decode
 from bmc.ipmi.endpoint import Endpoint
 from bmc.ipmi.records import FruDevice, SensorRecords, clear_sel, sel_entries
 from bmc.ipmi.session import Session
+from bmc.power import Switch
 
 _CONTROL = {PowerAction.OFF: 0, PowerAction.ON: 1, PowerAction.RESET: 3, PowerAction.SOFT: 5}
-_REACHES = {
-    PowerAction.ON: PowerState.ON,
-    PowerAction.OFF: PowerState.OFF,
-    PowerAction.SOFT: PowerState.OFF,
-    PowerAction.RESET: PowerState.ON,
-}
 _BOOT = {BootTarget.NONE: 0, BootTarget.PXE: 1, BootTarget.DISK: 2, BootTarget.CD: 5, BootTarget.BIOS: 6}
 _BOOT_FLAGS, _BOOT_TIMEOUT = 0x05, 0x03
 _VALID, _PERSISTENT, _UEFI = 0x80, 0x40, 0x20
 _KEEP_FLAGS = 0x08  # else the BMC forgets the boot device when no power command comes within 60 s
 _RESET_WAIT_S = 2.0
-_FIRST_POLL_S, _LAST_POLL_S = 0.1, 1.0
 _MAKERS = {
     343: "Intel",
     674: "Dell",
@@ -60,6 +53,7 @@ class Ipmi:
         self._sdrs = endpoint.sdrs
         self._device_id: bytes | None = None
         self._table: decode.SensorTable | None = None
+        self._switch = Switch(self.node, self.host, self.power_state, self._control)
 
     # --- identity
 
@@ -89,33 +83,10 @@ class Ipmi:
         return PowerState.ON if status[0] & 1 else PowerState.OFF
 
     async def set_power(self, action: PowerAction, *, wait_s: float = 60.0) -> PowerState:
-        """Act, then wait for the wanted state. A cycle is off, seen off, then on, seen on.
+        return await self._switch.set(action, wait_s)
 
-        Raises PowerNotReached after `wait_s` (each half of a cycle has its own).
-        """
-        if action is PowerAction.CYCLE:
-            await self.set_power(PowerAction.OFF, wait_s=wait_s)
-            return await self.set_power(PowerAction.ON, wait_s=wait_s)
-        wanted = _REACHES[action]
-        if action is not PowerAction.RESET and await self.power_state() is wanted:
-            return wanted
+    async def _control(self, action: PowerAction) -> None:
         await self.session.command(commands.CHASSIS_CONTROL, bytes((_CONTROL[action],)))
-        return await self._wait_for_power(action, wanted, wait_s)
-
-    async def _wait_for_power(self, action: PowerAction, wanted: PowerState, wait_s: float) -> PowerState:
-        loop = asyncio.get_running_loop()
-        end, pause = loop.time() + wait_s, _FIRST_POLL_S
-        while True:
-            try:
-                if await self.power_state() is wanted:
-                    return wanted
-            except Unreachable:  # a BMC that shares its port with the node goes dark for a moment
-                if loop.time() >= end:
-                    raise
-            if loop.time() + pause > end:
-                raise PowerNotReached(self.node, self.host, action, wanted, wait_s)
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, _LAST_POLL_S)
 
     # --- boot device
 

@@ -17,6 +17,8 @@ from typing import Protocol
 import pytest
 
 from bmc.capability import BmcTarget, Credential
+from bmc.drivers import connect
+from bmc.errors import BmcError
 from bmc.ipmi.endpoint import Endpoint
 from lab.bmc import Bmc, BmcSpec, BmcUser, LightChassis, Privilege, start_rack
 
@@ -84,6 +86,9 @@ async def lab_maker() -> AsyncIterator[MakeLab]:
             stack.push_async_callback(rack.close)
             bmc = rack.bmc("node-k")
             target = BmcTarget("node-k", HOST, Credential(USER, PASSWORD), port=bmc.port, protocol="ipmi")
+            if values.get("redfish_port") is not None:
+                web = rack.redfish("node-k")
+                target = replace(target, redfish_port=web.port, fingerprint=web.fingerprint)
             return LabBackend(bmc, chassis, target)
 
         yield make
@@ -109,14 +114,66 @@ async def endpoint() -> AsyncIterator[Endpoint]:
     assert own.counts.open == 0
 
 
-@pytest.fixture(params=["lab", "ipmi_sim"])
-async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    if request.param == "lab":
-        async with lab_maker() as make:
-            yield await make()
+@asynccontextmanager
+async def started(kind: str, folder: Path) -> AsyncIterator[Backend]:
+    if kind == "ipmi_sim":
+        async with ipmi_sim(folder) as sim:
+            yield sim
         return
-    async with ipmi_sim(tmp_path) as sim:
-        yield sim
+    async with lab_maker() as make:
+        if kind == "lab":
+            yield await make()
+        else:
+            lab = await make(redfish_port=0)
+            yield replace(lab, target=replace(lab.target, protocol="redfish"))
+
+
+@pytest.fixture(params=["lab", "lab-redfish", "ipmi_sim"])
+async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
+    """Every BMC there is, whatever it speaks."""
+    async with started(request.param, tmp_path) as one:
+        yield one
+
+
+@pytest.fixture(params=["lab", "ipmi_sim"])
+async def ipmi_backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
+    """Every BMC that speaks IPMI."""
+    async with started(request.param, tmp_path) as one:
+        yield one
+
+
+@pytest.fixture
+async def web(make_lab: MakeLab) -> LabBackend:
+    """A lab BMC to be spoken to over Redfish."""
+    lab = await make_lab(redfish_port=0, job_s=0.2)
+    return replace(lab, target=replace(lab.target, protocol="redfish"))
+
+
+async def refused(target: BmcTarget, endpoint: Endpoint, within_s: float = 5.0) -> BmcError:
+    """Return the error with which logging in ends; fail where it takes longer than `within_s`."""
+    async with asyncio.timeout(within_s):
+        with pytest.raises(BmcError) as caught:
+            async with connect(target, endpoint=endpoint):
+                pass
+    return caught.value
+
+
+async def cancelled_at_work(target: BmcTarget, endpoint: Endpoint) -> None:
+    """Log in, ask for the power state over and over, and be cancelled."""
+    entered = asyncio.Event()
+
+    async def work() -> None:
+        async with connect(target, endpoint=endpoint) as bmc:
+            await bmc.power_state()
+            entered.set()
+            while True:
+                await bmc.power_state()
+
+    task = asyncio.create_task(work())
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 # --- ipmi_sim

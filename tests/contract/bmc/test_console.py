@@ -52,7 +52,8 @@ async def recording(
         yield recorder
 
 
-async def test_every_byte_reaches_the_disk(backend: Backend, endpoint: Endpoint, tmp_path: Path) -> None:
+async def test_every_byte_reaches_the_disk(ipmi_backend: Backend, endpoint: Endpoint, tmp_path: Path) -> None:
+    backend = ipmi_backend
     text = b"".join(b"%06d %s\r\n" % (line, b"\x1b[1m\xc3\xa4\xff" * (line % 9)) for line in range(400))
     async with recording(backend, tmp_path / "c", endpoint) as recorder:
         for at in range(0, len(text), 1000):
@@ -224,7 +225,8 @@ async def test_a_dead_console_is_silent_and_not_an_error(
     assert kept(tmp_path) == b""
 
 
-async def test_sol_alone_on_a_session_is_exact(backend: Backend, endpoint: Endpoint) -> None:
+async def test_sol_alone_on_a_session_is_exact(ipmi_backend: Backend, endpoint: Endpoint) -> None:
+    backend = ipmi_backend
     session, got = Session(endpoint, backend.target), bytearray()
     await session.open()
     try:

@@ -20,7 +20,7 @@ from .conftest import SERIAL, Backend, LabBackend, MakeLab
 async def test_says_who_it_is(backend: Backend, endpoint: Endpoint) -> None:
     async with connect(backend.target, endpoint=endpoint) as bmc:
         identity = await bmc.identity()
-    assert identity.protocol == "ipmi"
+    assert identity.protocol == backend.target.protocol
     assert identity.serial == SERIAL
     assert identity.manufacturer
     assert identity.firmware
@@ -54,7 +54,7 @@ async def test_reads_the_event_log_and_clears_it(backend: Backend, endpoint: End
     async with connect(backend.target, endpoint=endpoint) as bmc:
         before = await bmc.sel()
         assert before
-        assert all(len(entry.raw) == 16 and entry.event for entry in before)
+        assert all(entry.raw and entry.event for entry in before)
         await bmc.clear_sel()
         after = await bmc.sel()
     assert len(after) <= 1  # some log the clearing itself
@@ -63,7 +63,7 @@ async def test_reads_the_event_log_and_clears_it(backend: Backend, endpoint: End
 async def test_reads_the_inventory(backend: Backend, endpoint: Endpoint) -> None:
     async with connect(backend.target, endpoint=endpoint) as bmc:
         fru = await bmc.fru()
-    assert any(fields.get("chassis serial") == SERIAL for fields in fru.values())
+    assert any(SERIAL in fields.values() for fields in fru.values())
 
 
 async def test_blinks_the_locator(lab: LabBackend, endpoint: Endpoint) -> None:
@@ -137,8 +137,9 @@ async def test_an_override_for_one_boot_is_used_once(lab: LabBackend, endpoint: 
     assert lab.chassis.boots[-2:] == ["pxe", None]
 
 
-async def test_pyghmi_agrees(backend: Backend, endpoint: Endpoint) -> None:
+async def test_pyghmi_agrees(ipmi_backend: Backend, endpoint: Endpoint) -> None:
     """The same BMC read by a client that we did not write, in a process of its own."""
+    backend = ipmi_backend
     script = f"""
 import json, sys
 from pyghmi.ipmi.command import Command

@@ -16,16 +16,7 @@ from bmc.ipmi.endpoint import Endpoint
 from bmc.ipmi.session import DEAD_AFTER_S, Session
 from lab.bmc import BmcUser
 
-from .conftest import PASSWORD, USER, LabBackend, MakeLab
-
-
-async def refused(target: BmcTarget, endpoint: Endpoint, within_s: float = 5.0) -> errors.BmcError:
-    """Return the error with which logging in ends; fail where it takes longer than `within_s`."""
-    async with asyncio.timeout(within_s):
-        with pytest.raises(errors.BmcError) as caught:
-            async with connect(target, endpoint=endpoint):
-                pass
-    return caught.value
+from .conftest import PASSWORD, USER, LabBackend, MakeLab, cancelled_at_work, refused
 
 
 def login(lab: LabBackend, username: str, password: str) -> BmcTarget:
@@ -194,20 +185,7 @@ async def test_inventory_is_read_in_the_pieces_that_the_bmc_gives(
 
 
 async def test_a_cancelled_command_still_logs_out(lab: LabBackend, endpoint: Endpoint) -> None:
-    entered = asyncio.Event()
-
-    async def work() -> None:
-        async with connect(lab.target, endpoint=endpoint) as bmc:
-            await bmc.power_state()
-            entered.set()
-            while True:
-                await bmc.power_state()
-
-    task = asyncio.create_task(work())
-    await entered.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await cancelled_at_work(lab.target, endpoint)
     assert endpoint.counts.open == 0
     assert len(lab.bmc.sessions) == 0
 

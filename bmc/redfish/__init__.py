@@ -1,0 +1,1 @@
+"""Redfish: client, driver, and what is read from its resources."""

@@ -1,0 +1,1 @@
+"""One file a maker: what its BMCs do differently, and nothing else."""
