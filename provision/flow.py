@@ -23,6 +23,7 @@ from provision.stages import (
     configured,
     deployed,
     enlisted,
+    maas_wait,
     reachable,
     released,
     verified,
@@ -164,6 +165,8 @@ async def _failed(job: NodeJob, step: str, failure: NodeFailed) -> StepResult:
     folder = job.access.settings.run_folder(job.run, name)
     if failure.code not in advice.BMC_CODES:
         await evidence.save_bmc(job.access.bmc(job.node), folder)
+    if step in (Stage.COMMISSIONED, Stage.DEPLOYED) and failure.code not in advice.NOT_THE_NODE:
+        await maas_wait.abandon(job)
     reason = failure.reason
     if failure.why and failure.why not in reason:
         reason = f"{reason} ({failure.why})"

@@ -57,7 +57,6 @@ class BootWatch:
             return NodeFailed(stage, code, reason, why=why)
         return _failure(stage, cause, reason)
 
-
     async def see_login(self) -> None:
         """Wait a little for the login prompt, so that the record of a good boot ends with it.
 

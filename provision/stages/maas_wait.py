@@ -13,6 +13,8 @@ from provision.stages.boot_watch import BootWatch
 from provision.stages.job import NodeJob
 from provision.waiting import Seen, until
 
+_ABORTABLE = frozenset({MachineStatus.COMMISSIONING, MachineStatus.DEPLOYING})
+
 
 async def machine_of(job: NodeJob, maas: MaasClient) -> Machine:
     """Return the node's machine as MAAS sees it now. Raises NodeFailed when MAAS lost it."""
@@ -71,6 +73,24 @@ async def settle(
         reason = f"no {names} within {error.seconds:.0f} s; {error.last}"
         failure = watch.explain(stage, f"{stage}-timeout", reason) if watch else None
         raise failure or NodeFailed(stage, f"{stage}-timeout", reason) from error
+
+
+async def abandon(job: NodeJob) -> None:
+    """End what MAAS is still trying with the machine: a boot that was given up must not go on behind our back.
+
+    Best effort: a MAAS that is away ends it by its own timeout.
+    """
+    system_id = job.state.system_id
+    if not system_id:
+        return
+    try:
+        async with job.access.maas() as maas:
+            machine = await machine_of(job, maas)
+            if machine.status in _ABORTABLE and not machine.locked:
+                job.note(f"aborting {machine.status_name} in MAAS")
+                await maas.abort(system_id, comment=f"muster {job.run}: given up")
+    except (MaasError, NodeFailed) as error:
+        job.note(f"MAAS was not told that the node is given up: {error}")
 
 
 async def _failure(maas: MaasClient, machine: Machine, *, stage: str, watch: BootWatch | None) -> NodeFailed:
