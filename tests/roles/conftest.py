@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,15 @@ from provision.maas.model import Deployment, Machine, MachineStatus, NewMachine
 from provision.waiting import Pace, Seen, until
 
 ROOT = Path(__file__).resolve().parents[2]
-NET = LabNet(97)
+
+
+def _free_net() -> LabNet:
+    """Return a net that no lab of this machine uses; several may run tests at once."""
+    free = [net for net in map(LabNet, range(100, 200)) if not Path("/sys/class/net", net.bridge).exists()]
+    return random.choice(free)
+
+
+NET = _free_net()
 
 
 @dataclass(frozen=True)
