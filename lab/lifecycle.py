@@ -18,7 +18,7 @@ from pathlib import Path
 from lab.control import RemoteError, ask
 from lab.errors import LabError, NoService
 from lab.plan import Plan
-from lab.spec import LabNet, LabPaths
+from lab.spec import LabNet, LabPaths, cache_folder
 
 _STOP_S = 30.0
 _LOCK_POLL_S = 0.02
@@ -63,6 +63,8 @@ def take_down(net: LabNet, paths: LabPaths, *, wipe: bool) -> None:
 
 def _start(net: LabNet, paths: LabPaths, plan: Plan, say: Callable[[str], None]) -> None:
     say(f"starting the lab ({paths.log} has its log)")
+    if plan.nodes and not _rootfs_is_there():
+        say("making the nodes' root file system first, which happens once on this machine")
     ours, theirs = os.pipe()
     command = [sys.executable, "-m", "lab", "serve", "--ready-fd", str(theirs), *_arguments(plan)]
     environ = {**os.environ, "MUSTER_STATE": str(paths.state.parent), "MUSTER_LAB_NET": f"127.{net.octet}"}
@@ -89,6 +91,13 @@ def _start(net: LabNet, paths: LabPaths, plan: Plan, say: Callable[[str], None])
     answer = json.loads(raw)
     if "error" in answer:
         raise RemoteError(answer["error"])
+
+
+def _rootfs_is_there() -> bool:
+    from lab.nodes.rootfs import rootfs_folder  # `up` of a lab that is up starts without them
+    from lab.nodes.sources import machine_archive
+
+    return rootfs_folder(machine_archive(), cache_folder()).is_dir()
 
 
 def _arguments(plan: Plan) -> list[str]:

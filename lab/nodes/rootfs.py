@@ -47,7 +47,7 @@ chroot "$1" useradd --create-home --shell /bin/bash --groups sudo ubuntu
 chroot "$1" usermod --password '*' ubuntu
 rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/hostname
 : > "$1"/etc/machine-id
-rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*.bin "$1"/usr/share/man "$1"/usr/share/locale
+rm -rf "$1"/var/cache/apt/*.bin "$1"/usr/share/man "$1"/usr/share/locale
 """
 
 
@@ -63,6 +63,11 @@ def recipe_key(archive: Archive) -> str:
     return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:16]
 
 
+def rootfs_folder(archive: Archive, cache: Path) -> Path:
+    """Return where the root file system for this archive lies, or will."""
+    return cache / f"rootfs-{recipe_key(archive)}"
+
+
 def ensure_rootfs(archive: Archive, cache: Path, logs: Path) -> Path:
     """Return the cached root file system, making it first where it is missing.
 
@@ -70,7 +75,7 @@ def ensure_rootfs(archive: Archive, cache: Path, logs: Path) -> Path:
     that was killed leaves nothing that looks finished. Raises NoService with the last line of
     mmdebstrap's log when packages cannot be had.
     """
-    target = cache / f"rootfs-{recipe_key(archive)}"
+    target = rootfs_folder(archive, cache)
     if target.is_dir():
         return target
     cache.mkdir(parents=True, exist_ok=True)
@@ -95,6 +100,8 @@ def _make(archive: Archive, target: Path, logs: Path) -> None:
         "--variant=minbase",
         "--format=directory",
         "--skip=output/dev",
+        "--skip=cleanup/apt/lists",  # a node's first update then fetches only what has changed
+        '--aptopt=Acquire::Languages "none";',
         '--aptopt=Apt::Install-Recommends "false";',
         "--dpkgopt=force-unsafe-io",
         "--dpkgopt=path-exclude=/usr/share/doc/*",
