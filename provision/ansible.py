@@ -262,8 +262,8 @@ class _Play:
             return PlayOutcome.FAILED, course.ignored, "failed, and the play ignored it"
         if exit_status != 0 or not (stats.ok or stats.skipped):
             notes = [note for note in course.notes if "ERROR" in note] or course.notes
-            said = one_line(" ".join(notes)) or "it ended without playing the node"
-            return PlayOutcome.FAILED, failure, f"ansible-playbook exited with {exit_status}: {said}"
+            what = f"ansible-playbook exited with {exit_status}" if exit_status else "the node was not played"
+            return PlayOutcome.FAILED, failure, one_line(": ".join([what, *notes]))
         return PlayOutcome.OK, None, ""
 
 

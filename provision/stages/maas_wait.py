@@ -76,7 +76,7 @@ async def settle(
 
 
 async def abandon(job: NodeJob) -> None:
-    """End what MAAS is still trying with the machine: a boot that was given up must not go on behind our back.
+    """End what MAAS still tries with the machine: a boot given up must not go on behind our back.
 
     Best effort: a MAAS that is away ends it by its own timeout.
     """

@@ -1,0 +1,100 @@
+"""A deployment that stands in MAAS: is it ours and right, and does the node answer? If not, the ladder."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from bmc.capability import PowerAction, PowerState
+from bmc.drivers import connect
+from inventory.records import Facts
+from provision import evidence
+from provision.errors import NodeFailed
+from provision.maas.model import Machine
+from provision.stages.boot_watch import watch_boot
+from provision.stages.job import NodeJob, Reached
+from provision.stages.reachable import check_identity
+from provision.stages.wake import ask_boot_id, wait_for_ssh
+
+
+async def standing_deployment(job: NodeJob, machine: Machine) -> Reached | None:
+    """Return how the node stands, or None where no rung of the ladder but a new deployment is left.
+
+    The rungs, each once, evidence saved before power is cut: wait, power on, power cycle.
+    Raises NodeFailed where the deployment is not ours or is of another image: somebody may use it.
+    """
+    state = job.state
+    fresh = state.deployed_at is None
+    if fresh and not _started_here(job):
+        reason = f"MAAS says Deployed ({machine.osystem}/{machine.distro_series}) but not by a run of ours"
+        raise NodeFailed("deployed", "not-ours", reason, why="it may be in use")
+    found = f"{machine.osystem}/{machine.distro_series}"
+    if found != job.image:
+        raise NodeFailed("deployed", "other-image", f"deployed with {found}, wanted {job.image}")
+    if fresh:
+        remember(job, machine)
+    boot_id = (await ask_boot_id(job)).value
+    if boot_id is None:
+        boot_id = await _climb(job)
+    if boot_id is None:
+        return None
+    return Reached(f"{found}, SSH answers", already=not fresh, facts={"boot_id": boot_id})
+
+
+def remember(job: NodeJob, machine: Machine) -> None:
+    """Record a deployment at once: what follows may be interrupted."""
+    facts: Facts = {"deployed_at": datetime.now(UTC), "image": job.image}
+    if machine.addresses:
+        facts["address"] = machine.addresses[0]
+    job.access.store.observe(job.node.name, run=job.run, **facts)
+    job.note("MAAS status Deployed; waiting for SSH")
+
+
+def _started_here(job: NodeJob) -> bool:
+    """Whether this run asked MAAS for the deployment before it was interrupted."""
+    return bool(job.access.store.events(node=job.node.name, run=job.run, kinds=["deploy-asked"], limit=1))
+
+
+async def _climb(job: NodeJob) -> str | None:
+    """Return the boot id once SSH answers, None when every rung was tried."""
+    rungs: list[tuple[str, Callable[[NodeJob], Awaitable[None]] | None]] = [
+        ("waiting for SSH", None),
+        ("no SSH: power cycle", _cycle),
+    ]
+    if await _power(job) is PowerState.OFF:
+        rungs[0] = ("power is off: power on", _switch_on)
+    for said, act in rungs:
+        job.note(said)
+        # Each rung has a watch of its own: what the console said before it no longer counts.
+        async with watch_boot(job) as watch:
+            if act is not None:
+                await act(job)
+            try:
+                return await wait_for_ssh(job, watch)
+            except NodeFailed as failure:
+                job.note(f"{failure.code}: {failure.reason}")
+    return None
+
+
+async def _power(job: NodeJob) -> PowerState:
+    async with connect(job.access.bmc(job.node)) as bmc:
+        return await bmc.power_state()
+
+
+async def _switch_on(job: NodeJob) -> None:
+    await _act(job, PowerAction.ON)
+
+
+async def _cycle(job: NodeJob) -> None:
+    folder = job.access.settings.run_folder(job.run, job.node.name)
+    await evidence.save_bmc(job.access.bmc(job.node), folder)
+    await _act(job, PowerAction.CYCLE)
+
+
+async def _act(job: NodeJob, action: PowerAction) -> None:
+    """Act on the power of the right machine; its last yes does not outlive that."""
+    async with connect(job.access.bmc(job.node)) as bmc:
+        identity = await bmc.identity()
+        check_identity(job.node.name, expected=job.node.serial, found=identity.serial)
+        await bmc.set_power(action)
+    job.access.store.observe(job.node.name, run=job.run, last_power_loss_at=datetime.now(UTC))
