@@ -56,7 +56,7 @@ class Lab:
         config.chmod(0o600)
         return [program, "--config-file", str(config), "-h", self.target, *words]
 
-    async def run(self, argv: Sequence[str]) -> Result:
+    async def run(self, argv: Sequence[str], limit_s: float = PROGRAM_LIMIT_S) -> Result:
         """Run a program to its end, with no more privacy than a folder for its caches."""
         require(argv[0])
         process = await asyncio.create_subprocess_exec(
@@ -67,16 +67,16 @@ class Lab:
             env={**os.environ, "HOME": str(self.folder), "TZ": "UTC"},
         )
         try:
-            out, errors = await asyncio.wait_for(process.communicate(), PROGRAM_LIMIT_S)
+            out, errors = await asyncio.wait_for(process.communicate(), limit_s)
         except TimeoutError:
             process.kill()
             await process.wait()
-            pytest.fail(f"{argv[0]} did not end in {PROGRAM_LIMIT_S:g} s")
+            pytest.fail(f"{argv[0]} did not end in {limit_s:g} s")
         return Result(process.returncode or 0, out.decode(errors="replace"), errors.decode(errors="replace"))
 
-    async def ok(self, argv: Sequence[str]) -> str:
+    async def ok(self, argv: Sequence[str], limit_s: float = PROGRAM_LIMIT_S) -> str:
         """Run a program that must succeed and return what it printed."""
-        result = await self.run(argv)
+        result = await self.run(argv, limit_s)
         assert result.code == 0, f"{argv[0]}: {result.code}: {result.errors}{result.text}"
         return result.text
 

@@ -93,10 +93,10 @@ async def test_text_is_dropped_and_counted_once_retries_are_used_up(quick: Bench
 
 
 async def test_text_after_a_pause_goes_at_once_and_a_stream_in_lots(quick: Bench) -> None:
-    quick.bmc.sol.settings.accumulate_5ms = 40
+    quick.bmc.sol.settings.accumulate_5ms = 200
     console = opened(quick)
     quick.chassis.print(b"a")
-    packet = await console.next_sol(within_s=0.15)
+    packet = await console.next_sol(within_s=0.8)
     console.send_sol(0, packet[0], 1)
     for letter in (b"b", b"c", b"d"):
         quick.chassis.print(letter)
