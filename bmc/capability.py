@@ -201,7 +201,9 @@ class Fru(Protocol):
 
 
 class Identify(Protocol):
-    async def identify(self, *, on: bool, seconds: int = 60) -> None: ...
+    async def identify(self, *, on: bool, seconds: int = 60) -> None:
+        """Blink the locator for `seconds` (0: until told otherwise), or stop."""
+        ...
 
 
 class Reset(Protocol):

@@ -132,6 +132,11 @@ class Recorder:
                 self._note(EventKind.STOPPED)
             self._writer.close()
 
+    async def ended(self) -> None:
+        """Return when the recording has ended by itself. Raises what broke it."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
     def mark(self, text: str) -> None:
         """Write what the caller did into the record, for example "power cycle"."""
         self._note(EventKind.MARK, text)

@@ -17,6 +17,7 @@ from bmc.capability import (
 )
 from bmc.errors import BadAnswer, CommandRefused, Unreachable, Unsupported
 from bmc.ipmi import commands, decode
+from bmc.ipmi import lan as network
 from bmc.ipmi.endpoint import Endpoint
 from bmc.ipmi.records import FruDevice, SensorRecords, clear_sel, sel_entries
 from bmc.ipmi.session import Session
@@ -183,11 +184,23 @@ class Ipmi:
     # --- the controller
 
     async def identify(self, *, on: bool, seconds: int = 60) -> None:
-        """Blink the locator for `seconds` (at most 255), or stop."""
-        await self.session.command(
-            commands.CHASSIS_IDENTIFY, bytes((min(max(seconds, 1), 255) if on else 0,))
-        )
+        """Blink the locator for `seconds` (at most 255; 0: until told otherwise), or stop."""
+        data = bytes((0, 1)) if on and seconds == 0 else bytes((min(max(seconds, 0), 255) if on else 0,))
+        await self.session.command(commands.CHASSIS_IDENTIFY, data)
 
     async def reset_bmc(self) -> None:
         with contextlib.suppress(Unreachable):  # many reset before they answer
             await self.session.command(commands.COLD_RESET, deadline_s=_RESET_WAIT_S)
+
+    async def lan(self) -> network.LanSettings:
+        return await network.lan_settings(self.session)
+
+    async def users(self) -> tuple[network.User, ...]:
+        return await network.users(self.session)
+
+    async def watchdog(self) -> network.Watchdog:
+        return await network.watchdog(self.session)
+
+    async def stop_watchdog(self) -> None:
+        """Stop the timer: one left running by an operating system cuts a node that is being imaged."""
+        await network.stop_watchdog(self.session)

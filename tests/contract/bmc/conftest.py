@@ -149,6 +149,13 @@ async def web(make_lab: MakeLab) -> LabBackend:
     return replace(lab, target=replace(lab.target, protocol="redfish"))
 
 
+async def until(true: Callable[[], bool], within_s: float = 15.0) -> None:
+    """Return when `true()` is."""
+    async with asyncio.timeout(within_s):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
 async def refused(target: BmcTarget, endpoint: Endpoint, within_s: float = 5.0) -> BmcError:
     """Return the error with which logging in ends; fail where it takes longer than `within_s`."""
     async with asyncio.timeout(within_s):

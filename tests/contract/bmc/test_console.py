@@ -7,7 +7,7 @@ import hashlib
 import os
 import random
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,16 +24,9 @@ from bmc.ipmi.endpoint import Endpoint
 from bmc.ipmi.session import Session
 from bmc.ipmi.sol import Sol
 
-from .conftest import Backend, LabBackend
+from .conftest import Backend, LabBackend, until
 
 QUICK = Limits(keepalive_s=0.3)
-
-
-async def until(true: Callable[[], bool], within_s: float = 10.0) -> None:
-    """Return when `true()` is."""
-    async with asyncio.timeout(within_s):
-        while not true():
-            await asyncio.sleep(0.01)
 
 
 def kept(folder: Path) -> bytes:

@@ -69,7 +69,9 @@ async def test_reads_the_inventory(backend: Backend, endpoint: Endpoint) -> None
 async def test_blinks_the_locator(lab: LabBackend, endpoint: Endpoint) -> None:
     async with connect(lab.target, endpoint=endpoint) as bmc:
         await bmc.identify(on=True, seconds=5)
-        assert lab.bmc.identify is not Identify.OFF
+        assert lab.bmc.identify is Identify.TIMED
+        await bmc.identify(on=True, seconds=0)
+        assert lab.bmc.identify is Identify.ON
         await bmc.identify(on=False)
     assert lab.bmc.identify is Identify.OFF
 
