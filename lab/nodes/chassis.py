@@ -29,7 +29,6 @@ from lab.nodes.kernel import (
 from lab.nodes.live import Live
 from lab.nodes.serial import SerialPort
 from lab.nodes.share import Share
-from lab.nodes.sshd import answers_ssh
 from lab.spec import NodeSpec
 
 log = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ class NamespaceChassis:
         self._machine: asyncio.Task[None] | None = None
         self._override: BootOverrideSource = lambda: None
         self._token = ""  # of this boot, where it went by MAAS
-        self._devices = Devices(self._share.folder, self._gpus_asked)
+        self._devices = Devices(self._share.folder, self._heard)
         self._kernel: KernelLog | None = None
         self._panicked = False
         self._installed_runs = False
@@ -188,13 +187,11 @@ class NamespaceChassis:
             faults={str(fault): self.faults.active(fault) for fault in INSIDE},
         )
         await self._guest.start(system, self._port.terminal)
-        greeting = asyncio.create_task(self._report_up())
         self._installed_runs = True
         try:
             ending = await self._guest.wait()
         finally:
             self._installed_runs = False
-            greeting.cancel()
         if ending is Ending.DIED:
             if not self._panicked:
                 kernel.say("Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000009", level=0)
@@ -214,12 +211,7 @@ class NamespaceChassis:
             self._kernel.say(*texts, level=0)
 
     async def _report_up(self) -> None:
-        """Tell MAAS that this boot is finished, once sshd answers.
-
-        A system whose sshd is dead tells it all the same: what tells is cloud-init, which does not ask.
-        """
-        if not self.faults.active(NodeFault.SSH_DEAD):
-            await answers_ssh(self.spec.address, self.spec.ssh_port)
+        """Tell MAAS that the installed system is up, and where."""
         token = self._token or self._share.token
         await self._service.report(
             token, "boot", "finished", message="the system is up", address=self.spec.address
@@ -231,10 +223,14 @@ class NamespaceChassis:
         self._start_kernel().say(*kernel_messages(self.spec, _CMDLINE)[:5], *panic_messages())
         await _for_ever()
 
-    def _gpus_asked(self) -> None:
-        """A load on the GPUs: too much for a power supply that is about to die."""
-        if self._installed_runs and self.faults.active(NodeFault.DIES_IN_GATE):
-            self._in_background(self.power_off())
+    def _heard(self, word: str) -> None:
+        """Act on what the installed system says: the end of its boot, or a load on its GPUs."""
+        if not self._installed_runs:
+            return
+        if word == "booted":
+            self._in_background(self._report_up())
+        elif word == "gpus" and self.faults.active(NodeFault.DIES_IN_GATE):
+            self._in_background(self.power_off())  # too much for a power supply that is about to die
 
     def _fault_changed(self, fault: NodeFault) -> None:
         """Carry a fault into the system that runs, where it has a place there."""

@@ -1,4 +1,4 @@
-"""The pipes between a node and the lab: its kernel log, and word of who asks its GPUs."""
+"""The pipes between a node and the lab: its kernel log, and word of what happens inside."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _PIPE_BYTES = 1024 * 1024  # a pipe in packet mode holds a message a page: 256 m
 class Devices:
     """Named pipes in a node's share, held open so that no program inside ever waits for a reader."""
 
-    def __init__(self, share: Path, gpus_asked: Callable[[], None]) -> None:
+    def __init__(self, share: Path, heard: Callable[[str], None]) -> None:
+        """Call `heard` with each word from inside: "gpus" when asked for, "booted" at the end of a boot."""
         self._share = share
-        self._gpus_asked = gpus_asked
+        self._heard = heard
         self._loop = asyncio.get_running_loop()
         self._kmsg = -1
         self._sequence = 0
@@ -59,8 +60,8 @@ class Devices:
 
     def _hear(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            if os.read(self._asked, 4096):
-                self._gpus_asked()
+            for word in os.read(self._asked, 4096).decode(errors="replace").split():
+                self._heard(word)
 
     def _close_kmsg(self) -> None:
         if self._kmsg >= 0:

@@ -75,7 +75,7 @@ class Guest:
         Raises LabError with the complaint of the first program when it does not come up.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._group.make()
+        await asyncio.to_thread(self._group.make)
         inner = Group(self._group.path / "node")
         inner.make()
         Group(self._group.path / "outer").make()
