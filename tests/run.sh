@@ -14,7 +14,7 @@ step ruff check .
 step mypy
 step lint-imports
 step codespell
-step yamllint --strict playbooks inventory/sites
+step yamllint --strict playbooks
 step ansible-lint --offline --profile production playbooks
 if [ -n "$fast" ]; then
   step pytest -q -m 'not lab and not qemu and not real'

@@ -22,12 +22,14 @@ racks:
     profile: p
     bmc: {credential: bmc, protocol: ipmi}
     nodes:
-      "r1-n[01-06]": {bmc: "127.0.9.{n}", serial: "S{n}", mac: "52:54:00:00:00:{n:02x}", address: "127.0.9.{n}"}
+      "r1-n[01-06]":
+        {bmc: "127.0.9.{n}", serial: "S{n}", mac: "52:54:00:00:00:{n:02x}", address: "127.0.9.{n}"}
   r2:
     profile: p
     bmc: {credential: bmc, protocol: ipmi}
     nodes:
-      "r2-n[01-02]": {bmc: "127.0.8.{n}", serial: "T{n}", mac: "52:54:00:00:01:{n:02x}", address: "127.0.8.{n}"}
+      "r2-n[01-02]":
+        {bmc: "127.0.8.{n}", serial: "T{n}", mac: "52:54:00:00:01:{n:02x}", address: "127.0.8.{n}"}
 """
 PROFILES = """
 profiles:
