@@ -147,8 +147,6 @@ class MaasClient:
                 "power_parameters": json.dumps(dict(new.power)),
                 "commission": _flag(commission),
                 "description": new.description,
-                "pool": new.pool,
-                "zone": new.zone,
             }
         )
         call = Call("create", "POST", "machines/", form=form, machine=new.hostname)

@@ -146,8 +146,6 @@ class NewMachine:
     power_type: str = "ipmi"
     power: Mapping[str, str] = field(default_factory=dict, repr=False)
     description: str = ""
-    pool: str | None = None
-    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def update(call: Call) -> Answer:
     zone = creation.check_choice("zone", form.given("zone"), region.zones.keys(), problems)
     pool = creation.check_choice("pool", form.given("pool"), region.pools.keys(), problems)
     hostname = form.given("hostname")
-    if hostname and region.by_hostname(hostname) not in {None, found}:
+    if hostname and region.by_hostname(hostname) not in (None, found):
         problems["hostname"] = ["Node with this Hostname already exists."]
     if "architecture" in form:
         architecture = creation.check_architecture(form.one("architecture"), problems)

@@ -90,7 +90,7 @@ async def test_a_list_of_ids_leaves_out_what_is_not_there(target):
 
 
 async def test_power_parameters_come_back_and_are_not_shown(target):
-    machine = await target.enlist()
+    machine = await target.enlist(power={"power_address": "192.0.2.77", "power_pass": "not-a-secret"})
     power = await target.client.power_parameters(machine.system_id)
     assert power.address == "192.0.2.77"
     assert power.values["power_pass"] == "not-a-secret"

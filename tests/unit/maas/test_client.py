@@ -83,7 +83,7 @@ async def test_enlists_without_commissioning(maas, scripted, body):
     assert form["commission"] == ["false"]
     assert form["mac_addresses"] == ["02:00:00:00:71:01", "02:00:00:00:71:02"]
     assert json.loads(form["power_parameters"][0]) == power
-    assert "pool" not in form
+    assert "description" not in form
     assert "hush" not in repr(new)
 
 
