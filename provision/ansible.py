@@ -55,7 +55,7 @@ class PlayRequest:
 
     `known_hosts` is the file that pins the node's host key: the first key seen is kept and another
     is refused, so whoever re-images the node gives a new file. `artifacts` is a folder that gets
-    `ansible.log`.
+    `ansible.log`. `vars_folder` is where the site keeps its `group_vars` and `host_vars`.
     """
 
     playbook: Path
@@ -69,6 +69,7 @@ class PlayRequest:
     become: bool = True
     extra_vars: Mapping[str, object] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
+    vars_folder: Path | None = None
     tags: tuple[str, ...] = ()
     timeout_s: float = 1800.0
     check: bool = False
@@ -269,6 +270,10 @@ class _Play:
 
 def _config(request: PlayRequest, private: Path) -> RunnerConfig:
     (private / "inventory.json").write_text(json.dumps(_inventory(request)), encoding="utf-8")
+    for name in ("group_vars", "host_vars"):
+        # Ansible looks for them beside the inventory.
+        if request.vars_folder is not None and (request.vars_folder / name).is_dir():
+            (private / name).symlink_to((request.vars_folder / name).resolve())
     variables = private / "vars.json"
     variables.touch(0o600)
     variables.write_text(json.dumps(dict(request.extra_vars)), encoding="utf-8")

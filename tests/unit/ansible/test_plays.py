@@ -74,6 +74,21 @@ async def test_a_good_play_is_counted_and_logged(request_for, tmp_path, monkeypa
     assert "an:api:key" not in log
 
 
+async def test_the_site_says_what_its_groups_and_nodes_get(request_for, tmp_path):
+    site = tmp_path / "site"
+    for name, text in (
+        ("group_vars/all.yml", "greeting: good day\nwho: everybody\n"),
+        ("group_vars/rack_r7.yml", "who: rack seven\n"),
+        ("host_vars/r7-n01.yml", "where: here\n"),
+    ):
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    task = "- name: Greet\n  ansible.builtin.debug: {msg: '{{ greeting }} {{ who }} {{ where }}'}\n"
+    result, _ = await play(request_for(task, vars_folder=site, groups=("rack_r7",)))
+    assert result.ok, result
+    assert "good day rack seven here" in (tmp_path / "artifacts" / "ansible.log").read_text()
+
+
 async def test_a_check_changes_nothing(request_for, tmp_path):
     task = f"- name: Write\n  ansible.builtin.copy: {{content: x, dest: {tmp_path}/made, mode: '0600'}}\n"
     result, _ = await play(request_for(task, check=True))
