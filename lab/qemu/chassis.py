@@ -80,6 +80,7 @@ class QemuChassis:
         """Start QEMU; a node that has power keeps running as it is. Raises MachineFailed."""
         async with self._lock:
             if not self.powered:
+                await self._stop()  # what is left of a QEMU that ended by itself
                 await self._start(boot_device)
 
     async def power_off(self) -> None:
