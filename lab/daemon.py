@@ -19,6 +19,7 @@ from lab.control import Answer, Request, describe
 from lab.errors import BadRequest, LabError, NoService
 from lab.listening import listen
 from lab.nodes.house import tear_down
+from lab.ownership import owned_net
 from lab.plan import Plan
 from lab.secrets import ensure_secrets
 from lab.spec import LabNet, LabPaths
@@ -33,7 +34,8 @@ def serve(net: LabNet, paths: LabPaths, plan: Plan, ready: int | None) -> None:
     """
     paths.state.mkdir(parents=True, exist_ok=True)
     try:
-        with _only_one(paths):
+        # The net before anything else: a start that fails removes what it finds there.
+        with _only_one(paths), owned_net(net, paths):
             asyncio.run(_Daemon(net, paths).run(plan, ready))
     except LabError as exc:
         _tell(ready, describe(exc))

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from lab.control import RemoteError, ask
 from lab.errors import LabError, NoService
+from lab.ownership import owned_net
 from lab.plan import Plan
 from lab.spec import LabNet, LabPaths, cache_folder
 
@@ -42,7 +43,7 @@ def take_up(net: LabNet, paths: LabPaths, plan: Plan, say: Callable[[str], None]
 def take_down(net: LabNet, paths: LabPaths, *, wipe: bool) -> None:
     """Stop the lab and remove all that it left on this machine, also after its daemon was killed.
 
-    Raises LabError when something of it cannot be removed.
+    Raises Refused when the net is another lab's, LabError when something cannot be removed.
     """
     from lab.nodes.house import tear_down  # `up` of a lab that is up starts without it
 
@@ -51,7 +52,9 @@ def take_down(net: LabNet, paths: LabPaths, *, wipe: bool) -> None:
     _await_end(paths)
     paths.socket.unlink(missing_ok=True)
     paths.plan.unlink(missing_ok=True)
-    if not tear_down(net):
+    with owned_net(net, paths):
+        gone = tear_down(net)
+    if not gone:
         raise LabError(
             "lab.down",
             "a process of a node does not die",

@@ -99,3 +99,17 @@ def test_secrets_are_their_owners_alone(lab: LabUnderTest) -> None:
 def test_wiping_removes_disks_and_secrets(own: LabUnderTest) -> None:
     assert own.command("down", "--wipe").returncode == 0
     assert not (own.state / "lab").exists()
+
+
+@pytest.mark.parametrize("command", [("up", "--racks", "lab", "--nodes", "1"), ("down",), ("down", "--wipe")])
+def test_another_lab_on_the_same_net_is_refused_and_harms_nothing(
+    lab: LabUnderTest, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    lab.fresh(1)
+    before = traces(lab)
+    stranger = LabUnderTest(tmp_path, lab.net)
+    done = stranger.command(*command)
+    assert done.returncode == 3, done.stderr
+    assert str(lab.state) in done.stderr
+    assert traces(lab) == before
+    assert lab.answers(1)
