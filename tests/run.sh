@@ -16,8 +16,10 @@ step lint-imports
 step codespell
 step yamllint --strict playbooks
 step ansible-lint --offline --profile production playbooks
+# The order is shuffled, and the same in every run: a red run is repeated by running it again.
+seed="${MUSTER_TEST_SEED:-20261130}"
 if [ -n "$fast" ]; then
-  step pytest -q -m 'not lab and not qemu and not real'
+  step pytest -q -p "no:cacheprovider" --randomly-seed="$seed" -m 'not lab and not qemu and not real'
 else
-  step pytest -q -m 'not real'
+  step pytest -q -p "no:cacheprovider" --randomly-seed="$seed" -m 'not real' --durations=10
 fi
