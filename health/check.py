@@ -43,6 +43,11 @@ class Collect:
     each: str = ""
     after_s: float = 0.0
 
+    @property
+    def source(self) -> str:
+        """Name what is run or read, as evidence names it."""
+        return " ".join(self.argv) or self.file
+
     def __post_init__(self) -> None:
         if bool(self.argv) == bool(self.file):
             raise ValueError(f"item {self.id} needs a command or a file, not both")

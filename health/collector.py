@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, BinaryIO, Callable, Dict, List, Optional
 
 Item = Dict[str, Any]
 
@@ -123,6 +123,7 @@ def read_files(pattern: str, out: int, complaints: int) -> int:
     many = any(sign in pattern for sign in "*?[")
     paths = sorted(glob.glob(pattern)) if many else [pattern]
     code = 0 if paths else 2
+    count = 0
     if not paths:
         write_all(complaints, ("no file matches " + pattern + "\n").encode())
     for path in paths:
@@ -130,19 +131,30 @@ def read_files(pattern: str, out: int, complaints: int) -> int:
             continue
         try:
             with open(path, "rb") as source:
+                first = source.read(CHUNK)
                 if many:
                     write_all(out, ("==> " + path + " <==\n").encode())
-                last = b"\n"
-                for data in iter(lambda: source.read(CHUNK), b""):
-                    write_all(out, data)
-                    last = data[-1:]
+                last = copy(first, source, out)
                 if many and last != b"\n":
                     write_all(out, b"\n")
+                count += 1
         except OSError as error:
             # One register of many may refuse to be read, as link state does on a port that is down.
             write_all(complaints, (path + ": " + os.strerror(error.errno or 5) + "\n").encode())
             code = 13 if error.errno in (errno.EACCES, errno.EPERM) else (code or 1)
+    if many:
+        write_end(out, count)
     return code
+
+
+def copy(data: bytes, source: BinaryIO, out: int) -> bytes:
+    """Copy what was read and what follows; returns the last byte."""
+    last = b"\n"
+    while data:
+        write_all(out, data)
+        last = data[-1:]
+        data = source.read(CHUNK)
+    return last
 
 
 def run_each(argv: List[str], pattern: str, out: int, complaints: int) -> int:
@@ -160,7 +172,13 @@ def run_each(argv: List[str], pattern: str, out: int, complaints: int) -> int:
             write_all(complaints, os.strerror(error.errno or 2).encode())
             return 126 if error.errno in (errno.EACCES, errno.EPERM) else 127
         write_all(out, b"\n")
+    write_end(out, len(paths))
     return 0 if paths else 2
+
+
+def write_end(out: int, count: int) -> None:
+    """Say how many came: what is cut short afterwards lacks this line, or says another number."""
+    write_all(out, ("==> %d in all <==\n" % count).encode())
 
 
 def tool_environment() -> Dict[str, str]:

@@ -122,6 +122,14 @@ def _admission(evidence: Evidence, profile: Profile, level: Level, problem: str 
     if absent:
         shown = ", ".join(absent[:5])
         yield unknown("gate.evidence", "node", f"evidence lacks {len(absent)} items of this level: {shown}")
+    foreign = [
+        item.id
+        for item in wanted.items
+        if (found := evidence.item(item.id)) is not None and found.source != item.source
+    ]
+    if foreign:
+        shown = ", ".join(foreign[:5])
+        yield unknown("gate.evidence", "node", f"evidence was collected in another way: {shown}")
     known = {check.id for check in CHECKS}
     for name in profile.checks:
         if name not in known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from health import limits
 from health.check import Check, Collect, Level
 from health.checks.sources import whole
+from health.errors import Unreadable
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, Status, conclude
 from health.readers.ipmi import read_sensors
@@ -19,6 +20,8 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     """Judge by the BMC's own state; there must be at least `bmc.sensors_min` of them."""
     least = int(limits.number(profile, "bmc.sensors_min"))
     found = read_sensors(whole(evidence, SENSORS.id).text)
+    if len(set(found)) != len(found):
+        raise Unreadable("ipmitool sdr elist", "a sensor comes twice")
     findings = judge_sensors(found)
     if len(found) < least:
         message = f"{len(found)} sensors of at least {least}"

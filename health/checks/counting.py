@@ -17,14 +17,20 @@ def window(evidence: Evidence, first: str, later: str, read: Callable[[str], Map
     """
     after = ended(evidence, later, 0, 1)
     now = read(after.text)
+
+    def grown(before: Mapping[str, int], seconds: float) -> Growth:
+        if set(before) != set(now):
+            raise NotCollected(later, f"{after.source} counted other things the first time")
+        return growth(before, now, seconds)
+
     baseline = evidence.context.baseline
     if baseline is not None and baseline.began.boot_id == evidence.began.boot_id:
         before = ended(baseline, later, 0, 1)
         seconds = (evidence.began.uptime_s + after.at_s) - (baseline.began.uptime_s + before.at_s)
         if seconds > 0:
-            return growth(read(before.text), now, seconds)
+            return grown(read(before.text), seconds)
     before = ended(evidence, first, 0, 1)
     seconds = after.at_s - before.at_s
     if seconds <= 0:
         raise NotCollected(later, f"{after.source} was not read twice")
-    return growth(read(before.text), now, seconds)
+    return grown(read(before.text), seconds)

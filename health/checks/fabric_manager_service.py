@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from health import limits
 from health.check import Check, Collect, Level
 from health.checks.sources import NVIDIA_SMI, SERVICES, smi_report, whole
-from health.errors import Unreadable
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, conclude, skipped
+from health.readers.json_text import only
 from health.readers.service import read_units
 from health.rules.service import judge_status
 from inventory.model import Profile
@@ -28,9 +26,8 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     if not units:
         findings.append(Finding("service", _UNIT, f"{_UNIT} is not installed", Action.REIMAGE))
     driver = smi_report(evidence).driver or "unknown"
-    said = re.search(r"(\d{3}\.\d+(?:\.\d+)?)", whole(evidence, VERSION.id).text)
-    if not said:
-        raise Unreadable("nv-fabricmanager --version", "it names no version")
+    text = whole(evidence, VERSION.id).text
+    said = only("nv-fabricmanager --version", r"^Fabric Manager version is : (\d{3}\.\d+(?:\.\d+)?)$", text)
     if said[1] != driver:
         message = f"fabric manager {said[1]} does not fit driver {driver}"
         findings.append(Finding("service", _UNIT, message, Action.REIMAGE))

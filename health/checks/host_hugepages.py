@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from health import limits
 from health.check import Check, Level
 from health.checks.sources import MEMINFO, whole
-from health.errors import Unreadable
 from health.evidence import Evidence
 from health.outcome import Action, Outcome, conclude
+from health.readers.json_text import only
 from health.rules import expect
 from inventory.model import Profile
 
@@ -19,10 +17,9 @@ ID = "host.hugepages"
 def judge(evidence: Evidence, profile: Profile) -> Outcome:
     """Compare with `host.hugepages`, of the default size."""
     wanted = int(limits.number(profile, "host.hugepages"))
-    found = re.search(r"^HugePages_Total:\s+(\d+)$", whole(evidence, MEMINFO.id).text, re.MULTILINE)
-    if not found:
-        raise Unreadable("/proc/meminfo", "it has no HugePages_Total")
-    findings = expect.count("memory", int(found[1]), wanted, "huge pages", Action.REBOOT)
+    text = whole(evidence, MEMINFO.id).text
+    found = int(only("/proc/meminfo", r"^HugePages_Total:\s+(\d+)$", text)[1])
+    findings = expect.count("memory", found, wanted, "huge pages", Action.REBOOT)
     return conclude(ID, findings, f"{wanted} huge pages")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from health import limits
 from health.check import Check, Collect, Level
 from health.checks.sources import whole
 from health.errors import Unreadable
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, conclude
+from health.readers.json_text import only
 from health.rules import expect
 from inventory.model import Profile
 
@@ -22,10 +21,10 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     memlock = limits.optional_words(profile, "host.memlock") or ("unlimited",)
     files_min = limits.optional_number(profile, "host.open_files_min", 1024)
     text = whole(evidence, LIMITS.id).text
-    lock = re.search(r"^Max locked memory\s+(\S+)\s+(\S+)", text, re.MULTILINE)
-    opened = re.search(r"^Max open files\s+(\S+)\s+(\S+)", text, re.MULTILINE)
-    if not lock or not opened:
-        raise Unreadable("/proc/self/limits", "limits are missing")
+    if not text.startswith("Limit "):
+        raise Unreadable("/proc/self/limits", "it has no heading")
+    lock = only("/proc/self/limits", r"^Max locked memory\s+(\S+)\s+(\S+)", text)
+    opened = only("/proc/self/limits", r"^Max open files\s+(\S+)\s+(\S+)", text)
     findings = expect.one_of("host", "memlock", lock[1], memlock, "locked memory limit", Action.REIMAGE)
     if opened[2] != "unlimited" and (not opened[2].isdigit() or int(opened[2]) < files_min):
         message = f"at most {opened[2]} open files; the profile wants {files_min:g}"

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import re
-
 from health import limits
-from health.check import Check, Collect, Level
-from health.checks.sources import whole
-from health.errors import Unreadable
+from health.check import Check, Level
+from health.checks.sources import MEMINFO, whole
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, conclude
+from health.readers.json_text import only
 from inventory.model import Profile
 
 ID = "host.memory"
-MEMINFO = Collect("host.meminfo", file="/proc/meminfo")
 
 
 def judge(evidence: Evidence, profile: Profile) -> Outcome:
     """Compare MemTotal with `host.memory_min_kb`."""
     wanted = limits.number(profile, "host.memory_min_kb")
     text = whole(evidence, MEMINFO.id).text
-    match = re.search(r"^MemTotal:\s+(\d+) kB$", text, re.MULTILINE)
-    if not match:
-        raise Unreadable("/proc/meminfo", "it has no MemTotal")
-    total = int(match[1])
+    total = int(only("/proc/meminfo", r"^MemTotal:\s+(\d+) kB$", text)[1])
     if total >= wanted:
         return conclude(ID, (), f"{total} kB")
     message = f"{total} kB of memory; the profile wants at least {wanted:.0f}"

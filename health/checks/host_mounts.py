@@ -18,8 +18,10 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     """Compare with `disk.mounts` (/ where not stated)."""
     wanted = limits.optional_words(profile, "disk.mounts") or ("/",)
     rows = [line.split() for line in whole(evidence, MOUNTS.id).text.splitlines()]
-    if not rows or any(len(row) < 4 for row in rows):
+    if not rows or any(len(row) != 6 for row in rows):
         raise Unreadable("/proc/mounts", "a line is no mount")
+    if rows.count(rows[0]) > 1:
+        raise Unreadable("/proc/mounts", "it comes twice")
     options = {row[1]: (row[0], row[3].split(",")) for row in rows}
     findings = []
     for mount in wanted:

@@ -29,10 +29,12 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
 
 def read_os_release(text: str) -> dict[str, str]:
     """Read the file's fields. Raises Unreadable without ID and VERSION_ID."""
-    fields = {}
+    fields: dict[str, str] = {}
     for line in text.splitlines():
         name, sign, value = line.partition("=")
         if sign and not name.startswith("#"):
+            if name.strip() in fields:
+                raise Unreadable("/etc/os-release", f"{name.strip()} comes twice")
             try:
                 fields[name.strip()] = "".join(shlex.split(value))
             except ValueError as exc:

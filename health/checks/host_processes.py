@@ -22,6 +22,9 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     rows = [line.split(None, 4) for line in lines[1:]]
     if not lines or lines[0].split()[:3] != ["PID", "PPID", "STAT"] or any(len(row) < 5 for row in rows):
         raise Unreadable("ps", "it is no list of processes")
+    # ps lists itself, late: a list without it was cut, one with it twice was put together.
+    if [row[4] for row in rows].count("ps") != 1 or len({row[0] for row in rows}) != len(rows):
+        raise Unreadable("ps", "the list is not whole")
     # A process that waits for a disk is in state D for a moment; one that has been there all its life hangs.
     stuck = [row for row in rows if row[2].startswith("D")]
     zombies = [row for row in rows if row[2].startswith("Z")]

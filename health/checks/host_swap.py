@@ -19,7 +19,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     """Compare with `host.swap`: on or off."""
     wanted = limits.text(profile, "host.swap")
     lines = whole(evidence, SWAPS.id).text.splitlines()
-    if not lines or not lines[0].startswith("Filename"):
+    if not lines or lines[0].split() != ["Filename", "Type", "Size", "Used", "Priority"]:
         raise Unreadable("/proc/swaps", "it has no heading")
     found = "on" if len(lines) > 1 else "off"
     findings = expect.one_of("host", "swap", found, (wanted,), "swap", Action.REIMAGE)

@@ -39,43 +39,49 @@ class KernelLog:
 
 
 def kernel_log(evidence: Evidence) -> KernelLog:
-    """Return the log, whole where it can be proven to be. Raises NotCollected where there is none."""
-    ring, ring_gap = _ring(evidence.item(KMSG.id))
-    if ring_gap is None:
-        return KernelLog(_since_repair(ring, evidence), None)
-    journal, journal_gap = _journal(evidence.item(JOURNAL.id))
-    if not ring and not journal:
-        raise NotCollected(KMSG.id, f"{ring_gap}; {journal_gap}")
-    first = ring[0].since_boot_s if ring else None
-    older = [line for line in journal if first is None or (line.since_boot_s or 0.0) < first]
-    # The journal fills what the ring has lost, if the two meet: the ring may begin after the journal ends.
-    gap = journal_gap
-    if gap is None and first is not None and len(older) == len(journal):
-        gap = f"{ring_gap}, and the journal ends before it begins"
-    return KernelLog(_since_repair((*older, *ring), evidence), gap)
+    """Return the log, whole where it can be proven to be. Raises NotCollected where there is no ring."""
+    ring = _ring(evidence.item(KMSG.id))
+    if not ring.wrapped:
+        return KernelLog(_since_repair(ring.lines, evidence), ring.gap)
+    journal, gap = _journal(evidence.item(JOURNAL.id))
+    first = ring.lines[0].since_boot_s or 0.0
+    older = [line for line in journal if (line.since_boot_s or 0.0) < first]
+    # The journal tells what the ring has lost, if the two meet.
+    if gap is None and len(older) == len(journal):
+        gap = "the journal ends before the ring begins"
+    if gap is not None:
+        gap = f"{ring.gap}, and {gap}"
+    return KernelLog(_since_repair((*older, *ring.lines), evidence), gap)
 
 
-def _ring(item: Item | None) -> tuple[tuple[KernelLine, ...], str | None]:
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """The kernel's ring. `wrapped`: it is whole but for what it no longer holds."""
+
+    lines: tuple[KernelLine, ...]
+    gap: str | None
+    wrapped: bool = False
+
+
+def _ring(item: Item | None) -> _Ring:
     if item is None or (item.problem and not item.truncated):
-        return (), item.problem if item and item.problem else "/dev/kmsg was not collected"
-    lines = tuple(read_kernel(item.text))
+        raise NotCollected(KMSG.id, item.problem if item and item.problem else "/dev/kmsg was not collected")
+    lines = read_kernel(item.text)
+    if item.truncated or item.text.count(END_OF_KMSG) != 1 or not item.text.endswith(f"{END_OF_KMSG}\n"):
+        return _Ring(lines, "/dev/kmsg was cut")
     numbers = [line.sequence for line in lines]
-    if item.truncated or not item.text.rstrip().endswith(END_OF_KMSG):
-        return lines, "/dev/kmsg was cut"
-    if not numbers or None in numbers:
-        return lines, "/dev/kmsg holds lines without a number"
-    known = [number for number in numbers if number is not None]
-    if known[0] != 0:
-        return lines, f"the ring begins at record {known[0]}"
-    if known != list(range(len(known))):
-        return lines, "records are missing from the ring"
-    return lines, None
+    first = numbers[0] if numbers else None
+    if first is None or numbers != list(range(first, first + len(numbers))):
+        return _Ring(lines, "records are missing from the ring")
+    if first != 0:
+        return _Ring(lines, f"the ring begins at record {first}", wrapped=True)
+    return _Ring(lines, None)
 
 
 def _journal(item: Item | None) -> tuple[tuple[KernelLine, ...], str | None]:
     if item is None or (item.problem and not item.truncated):
         return (), item.problem if item and item.problem else "the journal was not collected"
-    lines = tuple(read_kernel(item.text))
+    lines = read_kernel(item.text)
     if item.truncated:
         return lines, "the journal was cut"
     if not any(_FIRST.match(line.text) for line in lines[:5]):

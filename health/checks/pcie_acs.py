@@ -6,10 +6,11 @@ import re
 
 from health import limits
 from health.check import Check, Collect, Level
-from health.checks.sources import whole
+from health.checks.sources import PCI_DEVICES, files, whole
 from health.errors import Unreadable
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, conclude
+from health.readers.pci import read_lspci
 from inventory.model import Profile
 
 ID = "pcie.acs"
@@ -23,6 +24,8 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     wanted = limits.text(profile, "pcie.acs")
     text = whole(evidence, LSPCI.id).text
     findings, bridges = [], 0
+    if len(read_lspci(text)) != len(files(evidence, PCI_DEVICES.id)):
+        raise Unreadable("lspci -vvv", "it does not describe all devices of the bus")
     for block in re.split(r"\n(?=[0-9a-f]{4,5}:)", text):
         control = re.search(r"ACSCtl:\s*(.*)", block)
         if not control:
@@ -38,4 +41,4 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     return conclude(ID, findings, f"ACS {wanted} on {bridges} devices")
 
 
-CHECK = Check(id=ID, level=Level.QUICK, collects=(LSPCI,), judge=judge)
+CHECK = Check(id=ID, level=Level.QUICK, collects=(LSPCI, PCI_DEVICES), judge=judge)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from health import limits
 from health.check import Check, Collect, Level
 from health.checks.sources import ended
@@ -22,7 +24,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     limits.text(profile, "mirror.url")
     item = ended(evidence, ANSWER.id, 0, 6, 7, 22, 28, 35, 52, 56, 60)
     code = item.text.strip()
-    if item.rc == 0 and code.isdigit() and 200 <= int(code) < 500:
+    if item.rc == 0 and re.fullmatch(r"[234]\d\d", code):
         return conclude(ID, (), f"answers {code}")
     if item.rc == 0:
         message, action = f"the package mirror answers {code or 'nothing'}", Action.RERUN

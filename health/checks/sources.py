@@ -72,7 +72,7 @@ def word(evidence: Evidence, id: str) -> str:
 def modules(evidence: Evidence) -> frozenset[str]:
     """Return the names of loaded kernel modules. Raises NotCollected."""
     rows = [line.split() for line in whole(evidence, MODULES.id).text.splitlines()]
-    if not rows or any(len(row) < 6 for row in rows):
+    if not rows or any(len(row) < 6 for row in rows) or len({row[0] for row in rows}) != len(rows):
         raise NotCollected(MODULES.id, "/proc/modules is not whole")
     return frozenset(row[0] for row in rows)
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from health.errors import Unreadable
+from health.readers.json_text import only
 
 _SPAN = re.compile(r"([-+]?\d+(?:\.\d+)?) ?(us|µs|ms|s|min|h|d)\b")
 _FACTORS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -22,6 +23,7 @@ class ClockState:
 
 def read_chrony(text: str) -> ClockState:
     """Read `chronyc tracking`. Raises Unreadable."""
+    only("chronyc tracking", r"^Leap status\s*:", text)
     fields = _fields(text)
     leap, stratum = fields.get("leap status"), fields.get("stratum", "")
     offset = re.match(r"(\d+(?:\.\d+)?) seconds (slow|fast)", fields.get("system time", ""))

@@ -64,6 +64,22 @@ def plain(text: str) -> str:
 
 
 def sections(text: str) -> Mapping[str, str]:
-    """Split what the collector brings for a pattern: a line `==> PATH <==` before each file's text."""
-    parts = re.split(r"^==> (.+?) <==\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    """Split what the collector brings for a pattern: a line `==> PATH <==` before each file's text.
+
+    Raises Unreadable where it does not begin and end as the collector makes it.
+    """
+    lead, *parts = re.split(r"^==> (.+?) <==\n", text, flags=re.MULTILINE)
+    paths, texts = parts[::2], parts[1::2]
+    if lead or not paths or paths[-1] != f"{len(paths) - 1} in all" or len(set(paths)) != len(paths):
+        raise Unreadable("files of a pattern", "they are not whole")
+    return dict(zip(paths[:-1], texts[:-1], strict=True))
+
+
+def only(what: str, pattern: str, text: str) -> re.Match[str]:
+    """Return the one match of a pattern at a line's beginning. Raises Unreadable for none, or several."""
+    found = list(re.finditer(pattern, text, re.MULTILINE))
+    if len(found) != 1:
+        raise Unreadable(
+            what, f"it has {len(found)} lines of the form {pattern.split(chr(92))[0].lstrip('^')!r}"
+        )
+    return found[0]

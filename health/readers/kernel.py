@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 _LEVEL = re.compile(r"^<(\d{1,3})>")
 _KMSG = re.compile(r"^(?P<priority>\d+),(?P<sequence>\d+),(?P<usec>\d+),[^;]{1,40};(?P<text>.*)$")
@@ -41,12 +41,13 @@ class KernelLine:
         return None if self.priority is None else self.priority >> 3
 
 
-def read_kernel(text: str) -> Iterator[KernelLine]:
-    """Give the lines of a log in any of its forms. A line without a known prefix comes as it is."""
-    for raw in text.splitlines():
-        line = raw.rstrip("\r")
-        if line and not line.startswith((" SUBSYSTEM=", " DEVICE=", END_OF_KMSG)):
-            yield _line(line)
+# Several checks look at one log, one after the other.
+@lru_cache(maxsize=4)
+def read_kernel(text: str) -> tuple[KernelLine, ...]:
+    """Return the lines of a log in any of its forms. A line without a known prefix comes as it is."""
+    lines = (raw.rstrip("\r") for raw in text.splitlines())
+    skipped = (" SUBSYSTEM=", " DEVICE=", END_OF_KMSG)
+    return tuple(_line(line) for line in lines if line and not line.startswith(skipped))
 
 
 def _line(line: str) -> KernelLine:

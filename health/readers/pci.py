@@ -50,8 +50,8 @@ def read_lspci(text: str) -> tuple[PciDevice, ...]:
         if head:
             devices.append(_lspci_device(head, "\n".join(body)))
         head, body = found, []
-    if not devices:
-        raise Unreadable("lspci", "it names no device")
+    if not devices or len({one.address for one in devices}) != len(devices):
+        raise Unreadable("lspci", "it names no device, or one twice")
     return tuple(devices)
 
 

@@ -36,11 +36,15 @@ def read_units(text: str, *, counted: bool = True) -> tuple[Unit, ...]:
     for line in text.splitlines():
         stripped = line.strip()
         if found := _COUNT.match(stripped):
+            if count is not None:
+                raise Unreadable("systemctl", "its count comes twice")
             count = int(found[1])
         elif row := _ROW.match(stripped):
             units.append(
                 Unit(row["unit"], row["load"], row["active"], row["sub"], (row["about"] or "").strip())
             )
+    if counted and not re.search(r"^\s*UNIT\s+LOAD\s+ACTIVE\s+SUB", text, re.MULTILINE):
+        raise Unreadable("systemctl", "it has no heading")
     if counted and count is None:
         raise Unreadable("systemctl", "its last line, the count, is missing")
     if counted and count != len(units):

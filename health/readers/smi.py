@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from health.errors import Unreadable
 
@@ -131,6 +132,8 @@ def read_smi(text: str) -> SmiReport:
     return report
 
 
+# A dozen checks look at one report, one after the other.
+@lru_cache(maxsize=4)
 def read_smi_parts(text: str) -> SmiReport:
     """Read what is there of a report; `flaw` says why it is not whole. Raises Unreadable for none at all."""
     xml = "<nvidia_smi_log" in text
@@ -220,6 +223,7 @@ def _path(names: list[str]) -> str:
     return "/".join(names)
 
 
+@lru_cache(maxsize=2048)
 def _name(label: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
 

@@ -95,9 +95,13 @@ def read_link_counters(text: str) -> dict[tuple[str, int, str], int]:
     """Read `nvidia-smi nvlink -e`: (GPU UUID, link, counter) to its count. Raises Unreadable."""
     counters: dict[tuple[str, int, str], int] = {}
     uuid = None
+    seen: set[str] = set()
     for line in text.splitlines():
         if heading := _LINK_GPU.match(line):
             uuid = heading["uuid"]
+            if uuid in seen:
+                raise Unreadable("nvidia-smi nvlink -e", f"it names {uuid} twice")
+            seen.add(uuid)
         elif (found := _COUNTER.match(line)) and uuid:
             if found["count"] != "N/A":
                 counters[uuid, int(found["n"]), found["what"].strip()] = int(found["count"])

@@ -64,7 +64,7 @@ class StatusLine:
 
 def read_zpool(text: str) -> tuple[ZPool, ...]:
     """Read `zpool status`. Raises Unreadable where a pool lacks its state, tree or last line."""
-    if "no pools available" in text:
+    if text.strip() == "no pools available":
         return ()
     pools = []
     for block in re.split(r"^\s*pool: ", text, flags=re.MULTILINE)[1:]:
@@ -97,8 +97,8 @@ def _count(text: str | None) -> float:
 
 def read_mdstat(text: str) -> tuple[Array, ...]:
     """Read /proc/mdstat. Raises Unreadable."""
-    if not text.startswith("Personalities"):
-        raise Unreadable("/proc/mdstat", "it has no heading")
+    if not text.startswith("Personalities") or text.count("unused devices:") != 1:
+        raise Unreadable("/proc/mdstat", "it is not whole")
     arrays: list[Array] = []
     for block in re.split(r"\n(?=md)", text)[1:]:
         found = _ARRAY.match(block)

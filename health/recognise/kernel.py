@@ -10,5 +10,5 @@ from health.rules.xid import events, judge_events
 
 def judge(text: str) -> list[Finding]:
     """Judge a kernel log in any form."""
-    lines = list(read_kernel(text))
+    lines = read_kernel(text)
     return judge_events(events(lines)) + judge_lines(lines)

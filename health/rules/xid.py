@@ -167,7 +167,7 @@ def _by_gate(group: list[Event], row: Code, context: _Context, part: str | None 
 def _remap(group: list[Event], row: Code, context: _Context) -> Finding | None:
     """63 and 94 keep a node out only while the row waits for its remapping."""
     finding = _by_gate(group, row, context)
-    if finding and context.memory.settled(group[0].part):
+    if finding and context.memory.settled(group[0].part) and len(group) <= context.count_max:
         return Finding(finding.component, finding.identity, finding.message, Action.NONE, Status.WARN)
     return finding
 
