@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from inventory.errors import HeldByHuman, NotAdmissible
 from inventory.model import Pool, Stage
-from inventory.records import AUTOMATION, Answer, NodeState
+from inventory.records import AUTOMATION, Allocation, Answer, NodeState
 
 ADMITTED = frozenset({Pool.RELIABLE, Pool.SPARE})
 HELD = frozenset({Pool.QUARANTINE, Pool.REPAIR, Pool.RETIRED})
+BREAKER_WINDOW = timedelta(hours=1)
+_BREAKER_LEAST = 2  # nodes; one alone never trips it, however small the pool
+_BREAKER_PERCENT = 10
 
 
 def check_move(state: NodeState, pool: Pool | None, *, by: str) -> None:
@@ -50,3 +55,21 @@ def why_stale(state: NodeState) -> str | None:
         if when is not None and (judged is None or judged <= when):
             return f"the gate has not judged it since its last {label}"
     return None
+
+
+def why_not_free(
+    state: NodeState, allocation: Allocation | None, *, pool: Pool = Pool.RELIABLE
+) -> str | None:
+    """Return why a node of `pool` may not be handed out, or None if it may."""
+    if allocation is not None:
+        return f"it is allocated to {allocation.name} by {allocation.who}"
+    if state.pool is not pool:
+        return f"it is in {state.pool}, not {pool}" if state.pool else "it is in no pool"
+    if state.in_stage is not None:
+        return f"a run brings it to {state.in_stage}"
+    return why_not_admitted(state)
+
+
+def trips_breaker(left: int, pool: int) -> bool:
+    """Tell whether `left` nodes are too many to have left a reliable pool of `pool` within the window."""
+    return left >= _BREAKER_LEAST and left * 100 > pool * _BREAKER_PERCENT

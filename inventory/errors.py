@@ -161,6 +161,30 @@ class NotAdmissible(StoreError):
         return f"{self.node}: not admitted: {self.reason}"
 
 
+class NotFree(StoreError):
+    """A node that cannot be handed out: held, unproven, busy with a run, or handed out already."""
+
+    def __init__(self, node: str, reason: str) -> None:
+        super().__init__(node, reason)
+        self.node = node
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.node}: cannot be handed out: {self.reason}"
+
+
+class BreakerOpen(StoreError):
+    """Too many reliable nodes left by automation: it may not quarantine another one."""
+
+    def __init__(self, node: str, why: str) -> None:
+        super().__init__(node, why)
+        self.node = node
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.node}: automatic quarantine is stopped: {self.why}"
+
+
 class UnknownRun(StoreError):
     """No run has this id."""
 

@@ -86,6 +86,7 @@ class Rack:
     nodes: tuple[Node, ...]
     zone: str = "default"  # MAAS zone
     controller: str = "default"  # MAAS rack controller; its own cap
+    pod: str = "default"  # racks between which the fabric is as fast as within one
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,7 @@ class Site:
     credentials: Mapping[str, CredentialRef]
     prepare: tuple[str, ...] = ()
     spare_share: float = 0.1
+    slurm: bool = False  # whether Slurm knows the nodes, and is asked before one is touched
 
     @property
     def nodes(self) -> tuple[Node, ...]:

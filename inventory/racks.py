@@ -15,7 +15,7 @@ from inventory.nodeset import expand, nearest
 
 _T = TypeVar("_T")
 
-_RACK = {"zone", "controller", "profile", "bmc", "nodes"}
+_RACK = {"zone", "controller", "pod", "profile", "bmc", "nodes"}
 _NODE = {
     "profile", "bmc", "serial", "mac", "macs", "unit", "address", "ssh_port", "architecture", "roles",
 }  # fmt: skip
@@ -112,7 +112,8 @@ def read_rack(name: str, value: Value, names: Names, described: Described) -> Ra
         for reader in _readers(key):
             described.describe(reader.node, key)
             nodes.append(_node(reader, entry, shared, described))
-    return Rack(name, tuple(nodes), fields.text("zone", "default"), fields.text("controller", "default"))
+    zone = fields.text("zone", "default")
+    return Rack(name, tuple(nodes), zone, fields.text("controller", "default"), fields.text("pod", zone))
 
 
 def _readers(key: Value) -> list[_Reader]:

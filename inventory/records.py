@@ -43,6 +43,10 @@ class EventKind(StrEnum):
     RUN_STARTED = "run.started"
     RUN_RESUMED = "run.resumed"
     RUN_ENDED = "run.ended"
+    ALLOCATED = "allocated"
+    RETURNED = "returned"
+    BREAKER_TRIPPED = "breaker.tripped"
+    BREAKER_RESUMED = "breaker.resumed"
 
 
 class Facts(TypedDict, total=False):
@@ -145,3 +149,34 @@ class VerdictRecord:
     answer: Answer
     reasons: tuple[str, ...]
     evidence: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """One node that is handed out: under which name, to whom, why, since when."""
+
+    node: str
+    name: str
+    place: int  # its line in the hostfile, from 0
+    who: str
+    why: str | None
+    since: datetime
+    instead_of: str | None = None  # the node whose place it took
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A failed node, and the spare that takes its place."""
+
+    failed: str
+    spare: str
+    serial: str | None = None  # of the failed node's hardware
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """Whether automatic quarantine of reliable nodes is stopped. `left`: who left within the window."""
+
+    tripped_at: datetime | None = None  # None: it is not stopped
+    why: str = ""
+    left: tuple[str, ...] = ()

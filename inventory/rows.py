@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Row
 
 from inventory import schema
 from inventory.model import Pool, Stage
-from inventory.records import Answer, Event, NodeState, Run, RunNode, RunState, VerdictRecord
+from inventory.records import Allocation, Answer, Event, NodeState, Run, RunNode, RunState, VerdictRecord
 
 _STAGES = ("stage", "in_stage", "failed_stage")
 
@@ -63,7 +63,12 @@ def save_run(connection: Connection, run: Run, nodes: Iterable[str]) -> bool:
     return new
 
 
-def _values(record: NodeState | RunNode | Run) -> dict[str, object]:
+def add_allocation(connection: Connection, allocation: Allocation) -> None:
+    """Write one allocation; the database refuses a second one of the same node."""
+    connection.execute(schema.allocation.insert(), _values(allocation))
+
+
+def _values(record: NodeState | RunNode | Run | Allocation) -> dict[str, object]:
     # dataclasses.asdict copies every value deeply; these are all immutable.
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
@@ -100,6 +105,11 @@ def run_node(row: Row[Any]) -> RunNode:
 def verdict(row: Row[Any]) -> VerdictRecord:
     """Read a row of `verdict`."""
     return VerdictRecord(**{**row._mapping, "answer": Answer(row.answer), "reasons": tuple(row.reasons)})
+
+
+def allocation(row: Row[Any]) -> Allocation:
+    """Read a row of `allocation`."""
+    return Allocation(**row._mapping)
 
 
 def event_query(

@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeEngine
 
-HEAD = "0001"  # the migration that these tables belong to
+HEAD = "0002"  # the migration that these tables belong to
 
 
 class UtcTime(sa.types.TypeDecorator[datetime]):
@@ -138,6 +138,7 @@ event = sa.Table(
     sa.Column("data", Json, nullable=False),
     sa.Index("ix_event_node", "node", "id"),
     sa.Index("ix_event_run", "run", "id"),
+    sa.Index("ix_event_kind", "kind", "ts"),
     sqlite_autoincrement=True,  # an id is never given out twice
 )
 
@@ -154,4 +155,17 @@ verdict = sa.Table(
     sa.Column("evidence", Words),
     sa.Index("ix_verdict_node", "node", "id"),
     sqlite_autoincrement=True,
+)
+
+allocation = sa.Table(
+    "allocation",
+    metadata,
+    # The key is what keeps a node from being handed out twice.
+    sa.Column("node", sa.String(63), sa.ForeignKey("node.name"), primary_key=True),
+    sa.Column("name", Words, nullable=False),
+    sa.Column("place", sa.Integer, nullable=False),
+    sa.Column("who", Words, nullable=False),
+    sa.Column("why", Words),
+    sa.Column("since", UtcTime, nullable=False),
+    sa.Column("instead_of", sa.String(63)),
 )

@@ -13,7 +13,7 @@ from inventory.marked import Fields, Value
 from inventory.model import CredentialRef, MaasEndpoint, Profile, Rack, Site, SshAccess, Stage
 from inventory.racks import Described, Names, read_rack
 
-_SITE = {"name", "maas", "ssh", "credentials", "prepare", "spare_share"}
+_SITE = {"name", "maas", "ssh", "credentials", "prepare", "spare_share", "slurm"}
 _PROFILE = {"vendor", "model", "os_image", "deadlines", "limits", "checks", "playbook"}
 # Two waits inside a stage have deadlines of their own: giving a machine back, and its first SSH.
 _DEADLINES = [str(stage) for stage in Stage if stage is not Stage.RACKED] + ["console", "released", "ssh"]
@@ -42,6 +42,7 @@ def load(path: Path) -> Site:
         credentials=credentials,
         prepare=top.texts("prepare"),
         spare_share=top["spare_share"].number(0, 0.5) if "spare_share" in top else 0.1,
+        slurm=top["slurm"].flag() if "slurm" in top else False,
     )
 
 

@@ -12,20 +12,24 @@ from typing import Self, Unpack
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from inventory import rows, schema
-from inventory.admission import ADMITTED, HELD, check_move, why_stale
+from inventory import allocations, moves, rows, schema
 from inventory.backup import back_up
 from inventory.database import Database, open_database
 from inventory.errors import UnknownRun
+from inventory.journal import Journal
 from inventory.model import Pool, Stage
+from inventory.moves import Mover
 from inventory.nodeset import fold, nearest
 from inventory.records import (
     AUTOMATION,
+    Allocation,
     Answer,
+    Breaker,
     Event,
     EventKind,
     Facts,
     NodeState,
+    Replacement,
     Run,
     RunNode,
     RunState,
@@ -50,7 +54,7 @@ class Store:
     ) -> None:
         self._database = database
         self._clock = clock
-        self._host = host or platform.node()
+        self._journal = Journal(clock, host or platform.node())
 
     @classmethod
     def open(cls, url: str, *, clock: Callable[[], datetime] = utc_now, busy_seconds: float = 10.0) -> Self:
@@ -91,7 +95,9 @@ class Store:
             state = replace(rows.load_state(connection, node), in_stage=stage, in_stage_at=now, run=run)
             rows.save_state(connection, state)
             rows.save_progress(connection, run, RunNode(node, in_stage=stage, at=now), keep_reached=True)
-            self._add(connection, EventKind.STAGE_BEGUN, f"{stage} begun", node=node, run=run, stage=stage)
+            self._journal.add(
+                connection, EventKind.STAGE_BEGUN, f"{stage} begun", node=node, run=run, stage=stage
+            )
 
     def reach(
         self, node: str, stage: Stage, *, run: str | None, detail: str | None = None, **facts: Unpack[Facts]
@@ -119,7 +125,7 @@ class Store:
                 **facts,
             )
             message = f"{stage} reached" + (f": {detail}" if detail else "")
-            self._add(
+            self._journal.add(
                 connection,
                 EventKind.STAGE_REACHED,
                 message,
@@ -128,7 +134,8 @@ class Store:
                 stage=stage,
                 data=facts,
             )
-            self._save_checked(connection, state, run)
+            rows.save_state(connection, state)
+            moves.evict_if_stale(self._journal, connection, state, run)
             rows.save_progress(connection, run, RunNode(node, reached=stage, at=now))
 
     def observe(self, node: str, *, run: str | None = None, **facts: Unpack[Facts]) -> None:
@@ -136,7 +143,7 @@ class Store:
         with self._database.write() as connection:
             state = replace(rows.load_state(connection, node), **facts)
             known = ", ".join(sorted(facts))
-            self._add(
+            self._journal.add(
                 connection,
                 EventKind.OBSERVED,
                 f"observed {known}",
@@ -144,7 +151,8 @@ class Store:
                 run=run,
                 data=facts,
             )
-            self._save_checked(connection, state, run)
+            rows.save_state(connection, state)
+            moves.evict_if_stale(self._journal, connection, state, run)
 
     def fail(  # noqa: PLR0913 - one call is one record; a builder would only hide its fields
         self,
@@ -179,22 +187,48 @@ class Store:
             rows.save_progress(connection, run, told, keep_reached=True)
             data = {"code": code, "next": next, "evidence": evidence}
             message = f"{stage} failed: {reason}"
-            self._add(connection, EventKind.STAGE_FAILED, message, node=node, run=run, stage=stage, data=data)
+            self._journal.add(
+                connection, EventKind.STAGE_FAILED, message, node=node, run=run, stage=stage, data=data
+            )
 
     # -- pools and verdicts --------------------------------------------------------------------
 
-    def set_pool(self, node: str, pool: Pool | None, *, by: str, why: str, run: str | None = None) -> None:
-        """Put a node into a pool, or into none.
+    def set_pool(
+        self,
+        node: str,
+        pool: Pool | None,
+        *,
+        by: str,
+        why: str,
+        run: str | None = None,
+        serial: str | None = None,
+    ) -> None:
+        """Put a node into a pool, or into none. `serial`: its hardware's, which may move to another node.
 
         `by` is `automation` or a user. Raises HeldByHuman where automation would lift what a
-        human placed, NotAdmissible where reliable or spare is asked for without a fresh yes.
+        human placed, NotAdmissible where reliable or spare is asked for without a fresh yes,
+        BreakerOpen where automation would hold one reliable node too many.
         """
         with self._database.write() as connection:
             state = rows.load_state(connection, node)
-            check_move(state, pool, by=by)
-            if by == AUTOMATION and state.pool == pool:
-                return  # who placed it, why and since when stay
-            self._move(connection, state, pool, by=by, why=why, run=run)
+            moves.move(self._journal, connection, state, pool, Mover(by, why, run, serial))
+
+    def breaker(self) -> Breaker:
+        """Return whether automatic quarantine of reliable nodes is stopped, and who left of late."""
+        with self._database.read() as connection:
+            return moves.breaker(connection, self._clock())
+
+    def resume_breaker(self, *, by: str, why: str) -> Breaker:
+        """Let automation quarantine reliable nodes again; what left until now is forgiven.
+
+        Returns how the breaker stood. Raises ValueError for automation: this is a human's word.
+        """
+        if by == AUTOMATION:
+            raise ValueError("automation cannot lift what stops automation")
+        with self._database.write() as connection:
+            stood = moves.breaker(connection, self._clock())
+            self._journal.add(connection, EventKind.BREAKER_RESUMED, f"resumed: {why}", actor=by)
+            return stood
 
     def record_verdict(  # noqa: PLR0913 - as above
         self,
@@ -224,7 +258,7 @@ class Store:
             }
             connection.execute(schema.verdict.insert(), {"node": node, "ts": when, "run": run, **told})
             message = f"{level} gate: {answer}" + (f": {'; '.join(reasons)}" if reasons else "")
-            self._add(connection, EventKind.VERDICT, message, node=node, run=run, data=told)
+            self._journal.add(connection, EventKind.VERDICT, message, node=node, run=run, data=told)
 
     def verdicts(self, node: str, *, limit: int = 20) -> tuple[VerdictRecord, ...]:
         """Return the last verdicts on a node, newest first."""
@@ -233,34 +267,33 @@ class Store:
         with self._database.read() as connection:
             return tuple(rows.verdict(row) for row in connection.execute(query))
 
-    def _move(
-        self,
-        connection: Connection,
-        state: NodeState,
-        pool: Pool | None,
-        *,
-        by: str,
-        why: str,
-        run: str | None,
-    ) -> None:
-        now = self._clock()
-        left = state.pool
-        if pool in HELD or (left in HELD and pool not in ADMITTED):
-            # A yes from before does not count once the node was held or has been worked on.
-            doubt = f"it was put into {pool}" if pool in HELD else f"it left {left}"
-            state = replace(state, doubted_at=now, doubt=doubt)
-        state = replace(state, pool=pool, pool_by=by, pool_why=why, pool_since=now)
-        rows.save_state(connection, state)
-        data = {"from": left, "to": pool, "why": why}
-        message = f"{left or 'no pool'} -> {pool or 'no pool'}: {why}"
-        self._add(connection, EventKind.POOL, message, node=state.name, run=run, actor=by, data=data)
+    # -- allocations ---------------------------------------------------------------------------
 
-    def _save_checked(self, connection: Connection, state: NodeState, run: str | None) -> None:
-        """Save, and take the node out of an admitted pool that it no longer belongs in."""
-        rows.save_state(connection, state)
-        stale = why_stale(state) if state.pool in ADMITTED else None
-        if stale is not None:
-            self._move(connection, state, None, by=AUTOMATION, why=stale, run=run)
+    def allocations(self) -> dict[str, Allocation]:
+        """Return every allocated node, by name; those of one allocation in the order of their places."""
+        with self._database.read() as connection:
+            return allocations.load(connection)
+
+    def allocate(self, name: str, nodes: Sequence[str], *, who: str, why: str | None = None) -> None:
+        """Hand out all of `nodes` or none under `name`, in that order.
+
+        Raises NotFree for a node that is not reliable with a fresh yes, busy, or handed out already.
+        """
+        with self._database.write() as connection:
+            allocations.hand_out(self._journal, connection, nodes, name, who=who, why=why)
+
+    def give_back(self, nodes: Sequence[str], *, by: str, why: str = "") -> tuple[str, ...]:
+        """Take nodes back from their allocations; returns those that were allocated."""
+        with self._database.write() as connection:
+            return allocations.give_back(self._journal, connection, nodes, by=by, why=why)
+
+    def replace(self, pairs: Sequence[Replacement], *, by: str, why: str) -> None:
+        """Put a spare in the place of every failed node, all of them or none.
+
+        The failed are quarantined. Raises NotFree where a spare is no longer one.
+        """
+        with self._database.write() as connection:
+            allocations.replace(self._journal, connection, pairs, by=by, why=why)
 
     # -- events --------------------------------------------------------------------------------
 
@@ -276,7 +309,7 @@ class Store:
     ) -> None:
         """Add an event. `data` is plain JSON values; a Secret in it is a TypeError."""
         with self._database.write() as connection:
-            self._add(connection, kind, message, node=node, run=run, actor=actor, data=data)
+            self._journal.add(connection, kind, message, node=node, run=run, actor=actor, data=data)
 
     def events(
         self,
@@ -302,33 +335,6 @@ class Store:
             found = [rows.event(row) for row in connection.execute(query)]
         return tuple(found if after is not None else reversed(found))
 
-    def _add(  # noqa: PLR0913 - the columns of an event
-        self,
-        connection: Connection,
-        kind: str,
-        message: str,
-        *,
-        node: str | None = None,
-        run: str | None = None,
-        stage: Stage | None = None,
-        actor: str = AUTOMATION,
-        data: Mapping[str, object] | None = None,
-    ) -> None:
-        connection.execute(
-            schema.event.insert(),
-            {
-                "ts": self._clock(),
-                "node": node,
-                "run": run,
-                "stage": stage,
-                "kind": kind,
-                "actor": actor,
-                "host": self._host,
-                "message": message,
-                "data": rows.plain(data or {}),
-            },
-        )
-
     # -- runs ----------------------------------------------------------------------------------
 
     def start_run(
@@ -349,7 +355,7 @@ class Store:
             new = rows.save_run(connection, begun, names)
             event = EventKind.RUN_STARTED if new else EventKind.RUN_RESUMED
             message = f"{kind} of {fold(names)}" + (f": {reason}" if reason else "")
-            self._add(connection, event, message, run=id, actor=who, data=options)
+            self._journal.add(connection, event, message, run=id, actor=who, data=options)
 
     def end_run(self, id: str, state: RunState) -> None:
         """Note how a run ended. Raises UnknownRun."""
@@ -358,7 +364,7 @@ class Store:
             done = connection.execute(update.values(state=RunState(state), ended_at=self._clock()))
             if not done.rowcount:
                 raise _unknown_run(connection, id)
-            self._add(connection, EventKind.RUN_ENDED, f"run {state}", run=id)
+            self._journal.add(connection, EventKind.RUN_ENDED, f"run {state}", run=id)
 
     def run(self, id: str) -> Run:
         """Return one run. Raises UnknownRun."""

@@ -64,6 +64,8 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     (provision.RunnerBusy, Advice(EXIT_REFUSED, "runner-busy", "invoke runs")),
     (inventory.HeldByHuman, Advice(EXIT_REFUSED, "held", "invoke release --nodes {node} --reason '...'")),
     (inventory.NotAdmissible, Advice(EXIT_REFUSED, "not-admissible", "invoke verify --nodes {node}")),
+    (inventory.NotFree, Advice(EXIT_REFUSED, "not-free", "invoke pool.status")),
+    (inventory.BreakerOpen, Advice(EXIT_REFUSED, "breaker", "docs/runbooks/breaker.md")),
     # what does not answer
     (provision.RunnerStartFailed, Advice(EXIT_NOT_ANSWERING, "runner-start", "read {log}")),
     (provision.PrepareFailed, Advice(EXIT_NOT_ANSWERING, "prepare-failed", "run it by hand: {command}")),

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from inventory.errors import HeldByHuman, NotAdmissible, StoreError
+from inventory.errors import BreakerOpen, HeldByHuman, NotAdmissible, StoreError
 from inventory.model import Pool, Stage
 from inventory.records import AUTOMATION, EventKind
 from inventory.store import Store
@@ -125,6 +125,12 @@ class PoolRules(RuleBasedStateMachine):
             assert pool in {Pool.RELIABLE, Pool.SPARE}
             assert not self.proven(name)
             return
+        if isinstance(refusal, BreakerOpen):
+            assert who == AUTOMATION
+            assert node.pool is Pool.RELIABLE
+            assert pool in HOLDS
+            assert self.store.breaker().tripped_at is not None
+            return
         assert not (held and who == AUTOMATION and pool != node.pool), "automation lifted what a human placed"
         if pool in {Pool.RELIABLE, Pool.SPARE}:
             assert self.proven(name), "admitted without a fresh yes"
@@ -138,9 +144,13 @@ class PoolRules(RuleBasedStateMachine):
         """Ask the store for a move and return how it refuses."""
         try:
             self.store.set_pool(name, pool, by=who, why="because")
-        except (HeldByHuman, NotAdmissible) as refusal:
+        except (BreakerOpen, HeldByHuman, NotAdmissible) as refusal:
             return refusal
         return None
+
+    @rule()
+    def resume_breaker(self) -> None:
+        self.store.resume_breaker(by="ana", why="looked at it")
 
     @rule()
     def restart(self) -> None:

@@ -229,3 +229,18 @@ def test_a_file_nested_beyond_reason_is_refused(folder: Path) -> None:
     (folder / "racks.yaml").write_text("racks: " + "[" * 2000)
     with pytest.raises(SiteFileError, match=r"racks\.yaml"):
         load(folder)
+
+
+def test_a_racks_pod_is_its_zone_unless_it_is_said_and_slurm_is_asked_only_where_it_runs(
+    folder: Path,
+) -> None:
+    assert (load(folder).racks[0].pod, load(folder).slurm) == ("default", False)
+    racks, site = folder / "racks.yaml", folder / "site.yaml"
+    racks.write_text(RACKS.replace("  r1:\n", "  r1:\n    zone: hall-a\n"))
+    site.write_text(SITE + "slurm: true\n")
+    assert (load(folder).racks[0].pod, load(folder).slurm) == ("hall-a", True)
+    racks.write_text(RACKS.replace("  r1:\n", "  r1:\n    zone: hall-a\n    pod: su-1\n"))
+    assert load(folder).racks[0].pod == "su-1"
+    site.write_text(SITE + "slurm: maybe\n")
+    with pytest.raises(SiteFileError, match="slurm must be true or false"):
+        load(folder)
