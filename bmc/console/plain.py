@@ -8,8 +8,8 @@ _CONTROL = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erase
     rb"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC and other strings
     rb"|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]"  # short escapes, character sets
-    rb"|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
 )
+_SILENT = bytes(code for code in (*range(32), 127) if code not in b"\t\n\r")
 _MOVES = re.compile(rb"\x1b\[[0-9;]*[Hf]|\x1b\[[0-9]*[EFd]|\x1b\[2?J")  # starts another line on a screen
 _UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]{0,255}\x1b?|[ -/]*)?\Z")
 
@@ -24,8 +24,8 @@ class Plain:
         data = self._held + data
         if b"\x1b" not in data:
             self._held = b""
-            return _CONTROL.sub(b"", data)
+            return data.translate(None, _SILENT)
         unfinished = _UNFINISHED.search(data, max(0, len(data) - 260))
         cut = unfinished.start() if unfinished else len(data)
         data, self._held = data[:cut], data[cut:]
-        return _CONTROL.sub(b"", _MOVES.sub(b"\n", data))
+        return _CONTROL.sub(b"", _MOVES.sub(b"\n", data)).translate(None, _SILENT)

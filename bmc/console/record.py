@@ -256,10 +256,9 @@ class Recorder:
 
     def _digest(self) -> int:
         """Read what came since the last time; return by how much the text was cut at the front."""
-        for when, data in self._fresh:
-            text = self._plain.feed(data)
-            self._watch.feed(when, text)
-            self._text += text
+        pieces = [(when, self._plain.feed(data)) for when, data in self._fresh]
+        self._watch.feed_all(pieces)
+        self._text += b"".join(text for _, text in pieces)
         self._fresh.clear()
         self._fresh_bytes = 0
         trimmed = max(0, len(self._text) - _TEXT_BYTES)

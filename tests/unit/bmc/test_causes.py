@@ -30,6 +30,19 @@ def test_names_what_stopped_the_boot(path: Path, size: int) -> None:
     assert (cause.id if cause else "healthy") == wanted
 
 
+@pytest.mark.parametrize("batch", [1, 3, 1000])
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_batch_says_the_same_as_its_pieces(path: Path, batch: int) -> None:
+    data, plain, watch = path.read_bytes(), Plain(), Watch()
+    pieces = [(float(at), plain.feed(data[at : at + 10])) for at in range(0, len(data), 10)]
+    for at in range(0, len(pieces), batch):
+        watch.feed_all(pieces[at : at + batch])
+    one_by_one = Watch()
+    for when, text in pieces:
+        one_by_one.feed(when, text)
+    assert watch.cause() == one_by_one.cause()
+
+
 def test_every_cause_has_a_recording() -> None:
     assert {rule.id for rule in rules()} == {path.name.split(".")[0] for path in CASES} - {"healthy"}
 
