@@ -118,6 +118,9 @@ def main() -> None:
         if now.get("LoadState") in {"not-found", "bad-setting", "error"}:
             if unit["state"] == "stopped":
                 continue
+            if module.check_mode:  # it comes with what an earlier task would install or write
+                changes.append(f"start {unit['name']}")
+                continue
             module.fail_json(msg=f"{unit['name']} cannot be run: systemd says {now['LoadState']}")
         for verb in plan(unit, now, stale=_stale(unit["files"], now)):
             changes.append(f"{verb} {unit['name']}")
