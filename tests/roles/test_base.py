@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,6 +116,23 @@ def test_services_come_back_after_being_killed(node):
         f' [ "$now" != 0 ] && [ "$now" != {before} ] && exit 0; sleep 0.25; done; exit 1'
     )
     node.read(script)
+
+
+def test_everything_is_still_there_after_a_reboot(node):
+    before = node.read("cat /proc/sys/kernel/random/boot_id")
+    node.run("sudo systemctl reboot")
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        seen = node.run("cat /proc/sys/kernel/random/boot_id").stdout.strip()
+        if seen and seen != before:
+            break
+        time.sleep(0.5)
+    else:
+        pytest.fail("the node did not come back within 120 s")
+    node.read("timeout 60 systemctl is-system-running --wait || true")
+    assert node.read("systemctl is-active chrony ssh systemd-journald").split() == ["active"] * 3
+    again, _ = node.play(SITE, **variables(node))
+    assert (again.ok, again.changed) == (True, 0)
 
 
 def test_a_run_that_was_cut_off_before_the_restart_is_healed_by_the_next(node):
