@@ -170,9 +170,8 @@ def required_checks(profile: Profile, level: Level) -> tuple[Check, ...]:
 
 def shadowed(profile: Profile) -> frozenset[str]:
     """Return the ids that report without gating: new checks, and those the profile names."""
-    return frozenset(limits.optional_words(profile, "shadow.checks")) | {
-        row.id for row in CHECKS if not row.gates
-    }
+    named = limits.optional_words(profile, "shadow.checks")
+    return frozenset(row.id for row in CHECKS if not row.gates or row.id in named)
 
 
 def plan(profile: Profile, level: Level) -> CollectPlan:

@@ -10,10 +10,10 @@ from health.catalogue import CHECKS, plan, required_checks, shadowed
 from health.check import Check, Level
 from health.errors import HealthError
 from health.evidence import Context, Evidence
+from health.limits import LimitMissing
 from health.outcome import Action, Outcome, Status, unknown
 from inventory.model import Profile
 
-# A collection takes this long at most; a clock that was right before it is right after it.
 SCHEMA = 1
 
 
@@ -99,17 +99,19 @@ def verdict(
     `evidence` None, or a `problem` met while it was gathered, never gives yes. `collected_at` is the
     controller's clock in seconds since 1970 when the collection began.
     """
-    required = required_checks(profile, level)
     if evidence is None:
         why = problem or "no evidence came back"
-        outcomes: tuple[Outcome, ...] = (unknown("gate.evidence", "node", why),)
-        return _verdict(outcomes, profile, level, None)
+        return _verdict((unknown("gate.evidence", "node", why),), profile, level, None)
     known = context or Context()
     if collected_at is not None:
         known = replace(known, collected_at=collected_at)
     evidence = replace(evidence, context=known)
-    outcomes = tuple(_admission(evidence, profile, level, problem))
-    outcomes += tuple(_judge(check, evidence, profile) for check in required)
+    try:
+        outcomes = tuple(_admission(evidence, profile, level, problem))
+    except LimitMissing as exc:
+        # What the profile says of the gate itself cannot be read: it does not say that all is well.
+        outcomes = (unknown("gate.profile", profile.name, str(exc), Action.INVESTIGATE),)
+    outcomes += tuple(_judge(check, evidence, profile) for check in required_checks(profile, level))
     return _verdict(outcomes, profile, level, evidence)
 
 
@@ -117,6 +119,7 @@ def _admission(evidence: Evidence, profile: Profile, level: Level, problem: str 
     """Give an outcome for what makes all checks together worth less than they seem."""
     if problem:
         yield unknown("gate.evidence", "node", problem)
+    shadowed(profile)
     wanted = plan(profile, level)
     absent = [item.id for item in wanted.items if evidence.item(item.id) is None]
     if absent:
@@ -156,7 +159,7 @@ def _judge(check: Check, evidence: Evidence, profile: Profile) -> Outcome:
 def _verdict(
     outcomes: tuple[Outcome, ...], profile: Profile, level: Level, evidence: Evidence | None
 ) -> Verdict:
-    quiet = shadowed(profile)
+    quiet = _quiet(profile)
     gating = [outcome for outcome in outcomes if outcome.check not in quiet]
     statuses = {outcome.status for outcome in gating}
     if Status.FAIL in statuses:
@@ -174,6 +177,14 @@ def _verdict(
         evidence=evidence.digest if evidence else None,
         boot_id=evidence.began.boot_id if evidence else None,
     )
+
+
+def _quiet(profile: Profile) -> frozenset[str]:
+    """Return the checks in shadow. The gate's own conditions cannot be put there."""
+    try:
+        return shadowed(profile)
+    except LimitMissing:
+        return frozenset()
 
 
 _RANK = {Status.FAIL: 0, Status.UNKNOWN: 1, Status.WARN: 2}
