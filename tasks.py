@@ -29,12 +29,13 @@ def _lab(*words: str) -> None:
     {
         "racks": "which racks: lab, lab-real",
         "nodes": "how many nodes in rack lab",
-        "light": "how many light nodes",
+        "real": "how many QEMU nodes in rack lab-real",
+        "light": "how many nodes with a BMC and a MAAS machine only",
     }
 )
-def up(racks: str = "", nodes: str = "", light: str = "") -> None:
+def up(racks: str = "", nodes: str = "", real: str = "", light: str = "") -> None:
     """Start the emulated lab."""
-    options = {"--racks": racks, "--nodes": nodes, "--light": light}
+    options = {"--racks": racks, "--nodes": nodes, "--real": real, "--light": light}
     _lab("up", *[word for name, value in options.items() if value for word in (name, value)])
 
 

@@ -28,7 +28,7 @@ from lab.machines import Machines, installed_system, machine_faults, set_machine
 from lab.nodes.faults import NodeFault
 from lab.plan import Plan
 from lab.secrets import LabSecrets
-from lab.spec import BMC_USER, MAAS_PORT, LabNet, LabPaths, NodeSpec, RackKind
+from lab.spec import BMC_USER, MAAS_PORT, REDFISH_PORT, LabNet, LabPaths, NodeSpec, RackKind
 
 # Room for a QEMU node on a busy machine; MAAS itself waits longer.
 _NODE_TIMEOUT_S = 300.0
@@ -140,7 +140,17 @@ class Lab:
         assert self._machines is not None
         chassis = await self._machines.make(spec)
         user = BmcUser(BMC_USER, self._secrets.bmc_password)
-        await self._rack.add(BmcSpec(chassis=chassis, host=spec.bmc_host, port=spec.bmc_port, users=(user,)))
+        # Light nodes are for numbers: a TLS endpoint each would be most of what they cost.
+        redfish_port = None if spec.rack is RackKind.LIGHT else REDFISH_PORT
+        await self._rack.add(
+            BmcSpec(
+                chassis=chassis,
+                host=spec.bmc_host,
+                port=spec.bmc_port,
+                users=(user,),
+                redfish_port=redfish_port,
+            )
+        )
         self._specs[spec.name] = spec
         self._chassis[spec.name] = chassis
 

@@ -18,6 +18,7 @@ from lab.errors import BadRequest
 NODES_A_BLOCK = 250
 BMC_USER = "admin"
 BMC_PORT = 623
+REDFISH_PORT = 443
 MAAS_PORT = 5240
 PROXY_PORT = 3142
 CLOCK_PORT = 123
