@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Self
@@ -13,13 +13,11 @@ import aiohttp
 
 from provision.maas import parse
 from provision.maas.errors import MaasBadAnswer, MaasForbidden, MaasLocked, MaasRejected
+from provision.maas.hardware import Hardware
 from provision.maas.model import (
-    BlockDevice,
     BootResource,
     Deployment,
     Event,
-    Interface,
-    LinkMode,
     Machine,
     Named,
     NewMachine,
@@ -34,7 +32,7 @@ from provision.maas.model import (
     Version,
 )
 from provision.maas.oauth import ApiKey
-from provision.maas.transport import Ambient, Call, Fields, Limits, Transport, for_machine
+from provision.maas.transport import Ambient, Call, Fields, Limits, Transport, for_machine, form_fields
 
 # One machine is about 18 KB of JSON: a batch stays near one megabyte.
 _BATCH = 64
@@ -59,6 +57,7 @@ class MaasClient:
     ) -> None:
         self._transport = Transport(url, key, session=session, limits=limits, ambient=ambient)
         self._node_names = node_names or (lambda system_id: system_id)
+        self.hardware = Hardware(self._send_about, self._send_acting)
 
     def __repr__(self) -> str:
         return f"MaasClient({self._transport.url})"
@@ -111,7 +110,7 @@ class MaasClient:
 
         With `ids` they are asked for in batches; ids that MAAS does not know are left out.
         """
-        wanted = _pairs(filters)
+        wanted = form_fields(filters)
         if ids is None:
             return parse.each(parse.machine, await self._list(wanted), "machines")
         found: list[Machine] = []
@@ -122,8 +121,8 @@ class MaasClient:
 
     async def machine(self, system_id: str) -> Machine:
         """Return one machine. Raises MaasNotFound."""
-        call = Call("machine", "GET", f"machines/{system_id}/", machine=self._node_names(system_id))
-        return parse.machine(await self._transport.send(call))
+        call = Call("machine", "GET", f"machines/{system_id}/")
+        return parse.machine(await self._send_about(system_id, call))
 
     async def find(self, *, mac: str | None = None, hostname: str | None = None) -> Machine | None:
         """Return the machine with this MAC or this hostname, or None. Raises MaasBadAnswer for several."""
@@ -138,7 +137,7 @@ class MaasClient:
 
     async def create(self, new: NewMachine, *, commission: bool = False) -> Machine:
         """Enlist a machine; MAAS would commission it at once unless told otherwise."""
-        form = _pairs(
+        form = form_fields(
             {
                 "hostname": new.hostname,
                 "architecture": new.architecture,
@@ -181,7 +180,7 @@ class MaasClient:
 
     async def allocate(self, system_id: str, *, agent_name: str = "", comment: str = "") -> Machine:
         """Take a Ready machine. Raises MaasConflict where it is not to be had."""
-        form = _pairs({"system_id": system_id, "agent_name": agent_name, "comment": comment})
+        form = form_fields({"system_id": system_id, "agent_name": agent_name, "comment": comment})
         call = Call(
             "allocate", "POST", "machines/", query=(("op", "allocate"),), form=form,
             machine=self._node_names(system_id),
@@ -320,7 +319,7 @@ class MaasClient:
 
     async def tag_nodes(self, tag: str, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
         """Put the tag on the machines of `add` and take it from those of `remove` (system ids)."""
-        form = _pairs({"add": tuple(add), "remove": tuple(remove)})
+        form = form_fields({"add": tuple(add), "remove": tuple(remove)})
         if form:
             call = Call(f"tag {tag}", "POST", f"tags/{tag}/", query=(("op", "update_nodes"),), form=form)
             await self._transport.send(call)
@@ -331,11 +330,10 @@ class MaasClient:
         self, system_id: str, *, after: int | None = None, since: datetime | None = None, level: str = "INFO"
     ) -> tuple[Event, ...]:
         """Return the newest thousand events, newest first; `after` is an event id, `since` a time."""
-        pairs = _pairs({"op": "query", "id": system_id, "level": level, "limit": str(_EVENTS)})
+        pairs = form_fields({"op": "query", "id": system_id, "level": level, "limit": str(_EVENTS)})
         if after is not None:
             pairs = (*pairs, ("after", str(after)))
-        call = Call("events", "GET", "events/", query=pairs, machine=self._node_names(system_id))
-        raw = parse.obj(await self._transport.send(call), "events")
+        raw = parse.obj(await self._send_about(system_id, Call("events", "GET", "events/", pairs)), "events")
         found = parse.each(parse.event, raw.get("events"), "events")
         if since is not None:
             found = tuple(event for event in found if event.at >= since)
@@ -345,36 +343,11 @@ class MaasClient:
         self, system_id: str, kind: ResultKind, *, include_output: bool = False
     ) -> tuple[ScriptResult, ...]:
         """Return the results of all runs of this kind, the newest run first."""
-        query = _pairs({"type": kind.value, "include_output": _flag(include_output)})
-        raw = await self._transport.send(self._node_call(system_id, "results/", "results", query))
+        query = form_fields({"type": kind.value, "include_output": _flag(include_output)})
+        raw = await self._send_about(system_id, Call("results", "GET", f"nodes/{system_id}/results/", query))
         runs = parse.each(parse.script_set, raw, "results")
         newest_first = sorted((run for run in runs if run), key=lambda run: run[0].set_id, reverse=True)
         return tuple(result for run in newest_first for result in run)
-
-    # Network and disks
-
-    async def interfaces(self, system_id: str) -> tuple[Interface, ...]:
-        """Return the machine's interfaces with their links."""
-        raw = await self._transport.send(self._node_call(system_id, "interfaces/", "interfaces"))
-        return parse.each(parse.interface, raw, "interfaces")
-
-    async def link_subnet(
-        self, system_id: str, interface: int, mode: LinkMode, *, subnet: int, address: str = ""
-    ) -> Interface:
-        """Link an interface to a subnet; `address` only with STATIC."""
-        form = _pairs({"mode": mode.value, "subnet": str(subnet), "ip_address": address})
-        path = f"nodes/{system_id}/interfaces/{interface}/"
-        call = Call("link_subnet", "POST", path, query=(("op", "link_subnet"),), form=form)
-        return parse.interface(await self._send_acting(system_id, call))
-
-    async def block_devices(self, system_id: str) -> tuple[BlockDevice, ...]:
-        """Return the machine's disks."""
-        raw = await self._transport.send(self._node_call(system_id, "blockdevices/", "block_devices"))
-        return parse.each(parse.block_device, raw, "block devices")
-
-    async def storage_layout(self, system_id: str, layout: str) -> Machine:
-        """Set the layout (flat, lvm, blank, custom, …) of a Ready or Allocated machine."""
-        return await self._operate(system_id, "set_storage_layout", storage_layout=layout)
 
     # How it is sent
 
@@ -386,28 +359,25 @@ class MaasClient:
         return await self._transport.send(Call("machines", "GET", "machines/", query=query))
 
     async def _of_machine(self, system_id: str, op: str) -> object:
-        path = f"machines/{system_id}/"
-        call = Call(op, "GET", path, query=(("op", op),), machine=self._node_names(system_id))
-        return await self._transport.send(call)
+        return await self._send_about(system_id, Call(op, "GET", f"machines/{system_id}/", (("op", op),)))
 
-    def _node_call(self, system_id: str, rest: str, name: str, query: Fields = ()) -> Call:
-        path = f"nodes/{system_id}/{rest}"
-        return Call(name, "GET", path, query=query, machine=self._node_names(system_id))
+    async def _send_about(self, system_id: str, call: Call) -> object:
+        return await self._transport.send(for_machine(call, self._node_names(system_id)))
 
     async def _operate(self, system_id: str, op: str, **form: str) -> Machine:
-        call = self._operation(system_id, op, _pairs(form))
+        call = self._operation(system_id, op, form_fields(form))
         return parse.machine(await self._send_acting(system_id, call))
 
     def _operation(self, system_id: str, op: str, form: Fields) -> Call:
         return Call(op, "POST", f"machines/{system_id}/", query=(("op", op),), form=form)
 
     async def _act(self, system_id: str, name: str, *, method: str, **form: str) -> object:
-        call = Call(name, method, f"machines/{system_id}/", form=_pairs(form))
+        call = Call(name, method, f"machines/{system_id}/", form=form_fields(form))
         return await self._send_acting(system_id, call)
 
     async def _make(self, path: str, call_name: str, **form: str) -> None:
         try:
-            await self._transport.send(Call(call_name, "POST", path, form=_pairs(form)))
+            await self._transport.send(Call(call_name, "POST", path, form=form_fields(form)))
         except MaasRejected as exc:
             # Another run made it between our look and our call.
             if exc.status != 400 or "already exists" not in exc.reason:
@@ -416,20 +386,11 @@ class MaasClient:
     async def _send_acting(self, system_id: str, call: Call) -> object:
         """Send; a 403 without a body is looked into, since MAAS says "locked" with an empty page."""
         try:
-            return await self._transport.send(for_machine(call, self._node_names(system_id)))
+            return await self._send_about(system_id, call)
         except MaasForbidden as exc:
             if (await self.machine(system_id)).locked:
                 raise MaasLocked(exc.status, "locked in MAAS", call=exc.call, machine=exc.machine) from exc
             raise
-
-
-def _pairs(fields: Mapping[str, str | Sequence[str] | None]) -> Fields:
-    """Return form fields, lists repeated, empty ones left out: MAAS takes an empty field as a value."""
-    pairs: list[tuple[str, str]] = []
-    for name, value in fields.items():
-        values = (value,) if isinstance(value, str) else (value or ())
-        pairs += [(name, each) for each in values if each != ""]
-    return tuple(pairs)
 
 
 def _flag(value: bool) -> str:

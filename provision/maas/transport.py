@@ -9,7 +9,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 from urllib.parse import urlencode
@@ -241,6 +241,15 @@ def api_url(url: str) -> str:
     root = url.rstrip("/")
     root = root.removesuffix("/api/2.0")
     return root + "/api/2.0/"
+
+
+def form_fields(fields: Mapping[str, str | Sequence[str] | None]) -> Fields:
+    """Return form fields, lists repeated, empty ones left out: MAAS takes an empty field as a value."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in fields.items():
+        values = (value,) if isinstance(value, str) else (value or ())
+        pairs += [(name, each) for each in values if each != ""]
+    return tuple(pairs)
 
 
 def for_machine(call: Call, machine: str) -> Call:

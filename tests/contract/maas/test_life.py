@@ -10,7 +10,7 @@ from provision.maas.model import LinkMode, MachineStatus, ResultKind
 
 async def test_commissioning_finds_hardware_and_keeps_its_results(target):
     machine = await target.ready()
-    disks = await target.client.block_devices(machine.system_id)
+    disks = await target.client.hardware.block_devices(machine.system_id)
     assert disks
     assert all(disk.size > 0 for disk in disks)
     results = await target.client.results(machine.system_id, ResultKind.COMMISSIONING, include_output=True)
@@ -102,18 +102,20 @@ async def test_power_is_asked_of_the_bmc_and_given_to_allocated_machines_only(ta
 
 async def test_storage_and_links_of_a_ready_machine(target):
     machine = await target.ready()
-    await target.client.storage_layout(machine.system_id, "flat")
+    await target.client.hardware.set_storage_layout(machine.system_id, "flat")
     if not await _link_automatically(target, machine.system_id):
         pytest.skip("the first interface is on no subnet of this MAAS")
 
 
 async def _link_automatically(target, system_id):
     """Give the first interface an address of its subnet; False where it is on none."""
-    interface = (await target.client.interfaces(system_id))[0]
+    interface = (await target.client.hardware.interfaces(system_id))[0]
     found = [subnet for subnet in await target.client.subnets() if subnet.vlan_id == interface.vlan_id]
     if not found:
         return False
-    linked = await target.client.link_subnet(system_id, interface.id, LinkMode.AUTO, subnet=found[0].id)
+    linked = await target.client.hardware.link_subnet(
+        system_id, interface.id, LinkMode.AUTO, subnet=found[0].id
+    )
     assert linked.mac == interface.mac
     assert "auto" in {link.mode for link in linked.links}
     return True

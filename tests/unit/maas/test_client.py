@@ -128,7 +128,6 @@ CALLS = {
     ),
     "power_on": (lambda m: m.power_on("abc123"), {}),
     "power_off": (lambda m: m.power_off("abc123", stop_mode=StopMode.SOFT), {"stop_mode": ["soft"]}),
-    "set_storage_layout": (lambda m: m.storage_layout("abc123", "flat"), {"storage_layout": ["flat"]}),
 }  # fmt: skip
 
 
@@ -244,11 +243,18 @@ async def test_links_an_interface_and_reads_the_link_back(maas, scripted):
     link = {"id": 9, "mode": "static", "ip_address": "10.71.0.9", "subnet": {"cidr": "10.71.0.0/16"}}
     answer = {"id": 3, "name": "eth0", "links": [link], "vlan": {"id": 5001}}
     scripted.say(web.json_response(answer), web.json_response([answer]))
-    linked = await maas.link_subnet("abc123", 3, LinkMode.STATIC, subnet=1, address="10.71.0.9")
+    linked = await maas.hardware.link_subnet("abc123", 3, LinkMode.STATIC, subnet=1, address="10.71.0.9")
     assert (linked.links[0].address, linked.links[0].subnet) == ("10.71.0.9", "10.71.0.0/16")
     assert linked.vlan_id == 5001
     assert scripted.seen[0].path == API + "nodes/abc123/interfaces/3/"
-    assert (await maas.interfaces("abc123"))[0] == linked
+    assert (await maas.hardware.interfaces("abc123"))[0] == linked
+
+
+async def test_sets_a_storage_layout(maas, scripted, body):
+    scripted.say(web.json_response(body()))
+    await maas.hardware.set_storage_layout("abc123", "flat")
+    (seen,) = scripted.seen
+    assert (seen.query, seen.form) == ({"op": ["set_storage_layout"]}, {"storage_layout": ["flat"]})
 
 
 async def test_reads_what_maas_holds(maas, scripted):
@@ -266,7 +272,7 @@ async def test_reads_what_maas_holds(maas, scripted):
     assert (await maas.rack_controllers())[0].services == {"dhcpd": "dead"}
     disk = {"id": 4, "name": "nvme0n1", "size": 7, "id_path": "/dev/disk/by-id/x"}
     scripted.replies = [web.json_response([disk])]
-    assert (await maas.block_devices("abc123"))[0].path == "/dev/disk/by-id/x"
+    assert (await maas.hardware.block_devices("abc123"))[0].path == "/dev/disk/by-id/x"
 
 
 def test_the_client_shows_where_it_speaks_and_nothing_more(key):
