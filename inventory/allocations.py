@@ -60,17 +60,21 @@ def replace(
     """
     for pair in pairs:
         taken = load(connection)
+        failed = rows.load_state(connection, pair.failed)
+        if failed.pool not in HELD or (failed.pool, failed.pool_by) == (Pool.QUARANTINE, AUTOMATION):
+            move(journal, connection, failed, Pool.QUARANTINE, Mover(by, why, serial=pair.serial))
+        held = taken.get(pair.failed)
+        if held is not None:
+            replaced = f"replaced by {pair.spare}" if pair.spare else "left without a replacement"
+            _delete(journal, connection, held, by=by, why=f"{replaced}: {why}")
+        if pair.spare is None:
+            continue
         spare = rows.load_state(connection, pair.spare)
         reason = why_not_free(spare, taken.get(pair.spare), pool=Pool.SPARE)
         if reason is not None:
             raise NotFree(pair.spare, reason)
-        failed = rows.load_state(connection, pair.failed)
-        if failed.pool not in HELD or (failed.pool, failed.pool_by) == (Pool.QUARANTINE, AUTOMATION):
-            move(journal, connection, failed, Pool.QUARANTINE, Mover(by, why, serial=pair.serial))
         move(journal, connection, spare, Pool.RELIABLE, Mover(by, f"takes the place of {pair.failed}"))
-        held = taken.get(pair.failed)
         if held is not None:
-            _delete(journal, connection, held, by=by, why=f"replaced by {pair.spare}: {why}")
             place = dataclasses.replace(held, node=pair.spare, since=journal.clock(), instead_of=pair.failed)
             _insert(journal, connection, place, actor=by)
 

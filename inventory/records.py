@@ -166,10 +166,10 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A failed node, and the spare that takes its place."""
+    """A failed node, and the spare that takes its place; without one it only leaves."""
 
     failed: str
-    spare: str
+    spare: str | None
     serial: str | None = None  # of the failed node's hardware
 
 

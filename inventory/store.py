@@ -267,6 +267,14 @@ class Store:
         with self._database.read() as connection:
             return tuple(rows.verdict(row) for row in connection.execute(query))
 
+    def last_verdicts(self) -> dict[str, VerdictRecord]:
+        """Return the last verdict on every node that has one, by name."""
+        table = schema.verdict
+        last = sa.select(sa.func.max(table.c.id)).group_by(table.c.node)
+        with self._database.read() as connection:
+            found = connection.execute(sa.select(table).where(table.c.id.in_(last)).order_by(table.c.node))
+            return {row.node: rows.verdict(row) for row in found}
+
     # -- allocations ---------------------------------------------------------------------------
 
     def allocations(self) -> dict[str, Allocation]:

@@ -12,6 +12,7 @@ from inventory.secrets import Secret
 from inventory.store import Store
 from provision.errors import BadRequest
 from provision.maas.client import MaasClient
+from provision.pools.batching import Batch
 from provision.settings import Settings
 from provision.ssh import SshTarget
 
@@ -23,6 +24,7 @@ class Access:
     settings: Settings
     site: Site
     store: Store
+    showing: Batch = field(default_factory=Batch, repr=False)  # of pools, to MAAS and others
     _nodes: dict[str, Node] = field(default_factory=dict, repr=False)
 
     @classmethod

@@ -57,6 +57,7 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     ),
     (inventory.SecretMissing, Advice(EXIT_BAD_REQUEST, "secret-missing", "docs/runbooks/secret-missing.md")),
     (inventory.UnknownRun, Advice(EXIT_BAD_REQUEST, "unknown-run", "invoke runs")),
+    (provision.UnknownAllocation, Advice(EXIT_BAD_REQUEST, "unknown-allocation", "invoke pool.status")),
     # what was refused
     (provision.Refused, Advice(EXIT_REFUSED, "refused", "docs/runbooks/{guard}.md")),
     (provision.Declined, Advice(EXIT_REFUSED, "declined", "run it again and confirm, or say --yes")),
@@ -65,6 +66,8 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     (inventory.HeldByHuman, Advice(EXIT_REFUSED, "held", "invoke release --nodes {node} --reason '...'")),
     (inventory.NotAdmissible, Advice(EXIT_REFUSED, "not-admissible", "invoke verify --nodes {node}")),
     (inventory.NotFree, Advice(EXIT_REFUSED, "not-free", "invoke pool.status")),
+    (provision.NotEnough, Advice(EXIT_REFUSED, "not-enough", "{hint}")),
+    (provision.NameTaken, Advice(EXIT_REFUSED, "name-taken", "take another name; invoke pool.status")),
     (inventory.BreakerOpen, Advice(EXIT_REFUSED, "breaker", "docs/runbooks/breaker.md")),
     # what does not answer
     (provision.RunnerStartFailed, Advice(EXIT_NOT_ANSWERING, "runner-start", "read {log}")),
@@ -85,6 +88,10 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     (
         inventory.StoreUnreachable,
         Advice(EXIT_NOT_ANSWERING, "store-unreachable", "check the database server"),
+    ),
+    (
+        provision.SlurmFailed,
+        Advice(EXIT_NOT_ANSWERING, "slurm-unanswered", "check sinfo here, then run this again"),
     ),
     (provision.SshFailed, Advice(EXIT_NOT_ANSWERING, "ssh-dead", _CONSOLE)),
     (
@@ -115,6 +122,10 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     (maas.MaasRejected, Advice(EXIT_NODES_FAILED, "maas-rejected", _SHOW)),
     (maas.MaasNotFound, Advice(EXIT_NODES_FAILED, "maas-mismatch", _SHOW)),
     (maas.MaasConflict, Advice(EXIT_NODES_FAILED, "maas-state", _SHOW)),
+    (
+        provision.RelaunchFailed,
+        Advice(EXIT_NODES_FAILED, "relaunch-failed", "run it by hand: {command}"),
+    ),
     # one BMC
     (bmc.Unreachable, Advice(EXIT_NODES_FAILED, "bmc-unreachable", "docs/runbooks/bmc-unreachable.md")),
     (bmc.AuthRejected, Advice(EXIT_NODES_FAILED, "bmc-auth", "docs/runbooks/bmc-auth.md")),
@@ -137,11 +148,15 @@ _WHY = {
     "empty-selection": "an empty selection never means all",
     "held": "automation lifts only what automation placed",
     "maas-unreachable": "nothing was changed",
+    "name-taken": "a name gives the same nodes each time, to who took them",
     "nodes-busy": "two runs never share a node",
     "refused": "nothing was changed",
     "runner-busy": "one process executes the runs of a state folder",
     "secret-missing": "the site files hold references; the secret is read at the moment of use",
     "state-unusable": "without its state nothing is begun; what was recorded before is kept",
+    "relaunch-failed": "the nodes are replaced and the hostfile is written",
+    "slurm-unanswered": "what cannot be asked counts as in use",
+    "unknown-allocation": "it was never made, or all its nodes were returned",
     "unknown-run": "no run of this state folder has this id",
 }
 

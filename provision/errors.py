@@ -90,6 +90,51 @@ class NodesBusy(ProvisionError):
         self.nodes = nodes
 
 
+class NotEnough(ProvisionError):
+    """Fewer nodes can be had than are wanted. `why` says what keeps the others back."""
+
+    def __init__(self, wanted: int, why: str, hint: str, *, what: str) -> None:
+        super().__init__(f"pool: not enough {what} nodes for {wanted}")
+        self.wanted = wanted
+        self.why = why
+        self.hint = hint
+
+
+class NameTaken(ProvisionError):
+    """An allocation of this name belongs to somebody else."""
+
+    def __init__(self, name: str, who: str) -> None:
+        super().__init__(f"--name: {name} belongs to {who}")
+        self.name = name
+        self.who = who
+
+
+class UnknownAllocation(ProvisionError):
+    """No nodes are allocated under this name."""
+
+    def __init__(self, name: str, nearest: str | None) -> None:
+        super().__init__(f"--name: no nodes are allocated to {name}")
+        self.name = name
+        self.nearest = nearest
+
+
+class SlurmFailed(ProvisionError):
+    """Slurm could not be asked which nodes are in use."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"slurm: {reason}")
+        self.reason = reason
+
+
+class RelaunchFailed(ProvisionError):
+    """The operator's command, run once the nodes were replaced, did not succeed."""
+
+    def __init__(self, command: str, status: int) -> None:
+        super().__init__(f"--run: {command} ended with {status}")
+        self.command = command
+        self.status = status
+
+
 class PrepareFailed(ProvisionError):
     """The site's `prepare` command did not succeed."""
 

@@ -9,14 +9,15 @@ from enum import StrEnum
 
 from bmc.errors import BmcError
 from inventory.admission import ADMITTED
-from inventory.errors import HeldByHuman, InventoryError
+from inventory.errors import BreakerOpen, HeldByHuman, InventoryError
 from inventory.model import Node, Pool, Stage
 from inventory.records import AUTOMATION
-from provision import advice, evidence, pool
+from provision import advice, evidence
 from provision.access import Access
 from provision.ansible import PlayPool
 from provision.errors import NodeFailed, ProvisionError
 from provision.maas.errors import MaasError
+from provision.pools.mirror import mirror
 from provision.stages import (
     admitted,
     commissioned,
@@ -199,10 +200,18 @@ def record_bug(access: Access, node: str, run: str, what: str) -> None:
 
 
 async def quarantine(access: Access, node: str, *, run: str | None, why: str) -> None:
-    """Put a failed node into quarantine, by automation; a human's hold stays as it is."""
+    """Put a failed node into quarantine, by automation; a human's hold stays as it is.
+
+    Where too many reliable nodes left already it stays in the pool, and is not handed out.
+    """
+    serial = access.node(node).serial
     try:
-        access.store.set_pool(node, Pool.QUARANTINE, by=AUTOMATION, why=why, run=run)
+        access.store.set_pool(node, Pool.QUARANTINE, by=AUTOMATION, why=why, run=run, serial=serial)
     except HeldByHuman:
         return
-    for problem in await pool.mirror(access, [node]):
+    except BreakerOpen as stopped:
+        message = f"not quarantined ({why}): {stopped.why}"
+        access.store.event(node, "breaker.withheld", run=run, message=message)
+        return
+    for problem in await mirror(access, [node]):
         access.store.event(node, "note", run=run, message=problem)

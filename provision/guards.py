@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from inventory.model import Node, Pool
-from provision import ssh
+from provision import slurm, ssh
 from provision.access import Access
-from provision.errors import BadRequest, Declined, Refused, SshFailed
+from provision.errors import BadRequest, Declined, Refused, SlurmFailed, SshFailed
 
 OVERRIDABLE: Final = ("in-use", "blast-radius", "serves-others")
 _TYPED_ABOVE = 4
@@ -63,7 +63,7 @@ async def guard(access: Access, nodes: Sequence[Node], *, action: str, asking: A
     A guard named by `--override` is journalled and passed; no other guard is.
     """
     check_override(asking)
-    checks = (_serves_others, _in_use)
+    checks = (_serves_others, in_use)
     for check in checks:
         for refusal in await asyncio.gather(*(check(access, node) for node in nodes)):
             if refusal is None:
@@ -99,16 +99,42 @@ def ask(access: Access, nodes: Sequence[Node], *, action: str, plan: str, asking
     return Consent(names, action, access.settings.who, asking.reason, asking.override, _MAKER)
 
 
+async def in_use(access: Access, node: Node) -> Refused | None:
+    """Return the refusal where something uses the node, or may. What cannot be asked counts as in use.
+
+    Handed out is in use, whatever runs. Slurm is asked where the site has it, else the node itself.
+    """
+    allocation = access.store.allocations().get(node.name)
+    if allocation is not None:
+        since = f"{allocation.since:%Y-%m-%d %H:%M}Z"
+        reason = f"it is allocated to {allocation.name} by {allocation.who}"
+        return Refused(
+            "in-use", node.name, reason, detail=f"since {since}: {allocation.why or 'no reason given'}"
+        )
+    pool = access.store.node(node.name).pool
+    if access.site.slurm and pool is not None:
+        return await _in_slurm(node)
+    # A node of the reliable pool may run a job.
+    return await _busy_gpus(access, node) if pool == Pool.RELIABLE else None
+
+
+async def _in_slurm(node: Node) -> Refused | None:
+    try:
+        why = (await slurm.in_use([node.name])).get(node.name)
+    except SlurmFailed as error:
+        return Refused("in-use", node.name, f"it cannot be asked for: {error.reason}")
+    if why is None:
+        return None
+    return Refused("in-use", node.name, why, detail=await slurm.jobs(node.name))
+
+
 async def _serves_others(_access: Access, node: Node) -> Refused | None:
     if not node.roles:
         return None
     return Refused("serves-others", node.name, f"it serves other nodes: {', '.join(node.roles)}")
 
 
-async def _in_use(access: Access, node: Node) -> Refused | None:
-    """A node of the reliable pool may run a job. What cannot be asked counts as in use."""
-    if access.store.node(node.name).pool != Pool.RELIABLE:
-        return None
+async def _busy_gpus(access: Access, node: Node) -> Refused | None:
     query = ["nvidia-smi", "--query-compute-apps=pid,process_name", "--format=csv,noheader"]
     try:
         result = await ssh.run(access.ssh(node), query, timeout_s=20)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from invoke.collection import Collection
 
-from provision.cli.commands import acting, bmcs, bringup, consoles, looking, power, site
+from provision.cli.commands import acting, bmcs, bringup, consoles, looking, pools, power, site
 
 
 def collection() -> Collection:
@@ -36,6 +36,18 @@ def collection() -> Collection:
         ),
         ("bmc", (bmcs.sel, bmcs.sensors, bmcs.fru, bmcs.identify, bmcs.reset)),
         ("inventory", (site.check,)),
+        (
+            "pool",
+            (
+                pools.status,
+                pools.allocate,
+                pools.return_,
+                pools.replace,
+                pools.balance,
+                pools.mirror,
+                pools.resume,
+            ),
+        ),
     ):
         branch = Collection(name)
         for task in tasks:

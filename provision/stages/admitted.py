@@ -1,21 +1,21 @@
-"""The last step: a verified node joins the reliable pool, and MAAS shows it."""
+"""The last step: a verified node joins the reliable pool or its rack's spares, and MAAS shows it."""
 
 from __future__ import annotations
 
-from inventory.model import Pool
+from inventory.admission import ADMITTED
 from inventory.records import AUTOMATION
-from provision import pool
+from provision.pools import spares
+from provision.pools.mirror import mirror
 from provision.stages.job import NodeJob, Reached
 
 
 async def reach(job: NodeJob) -> Reached:
-    """Move the node to the reliable pool. Raises NotAdmissible or HeldByHuman from the store."""
-    if job.state.pool == Pool.RELIABLE:
-        return Reached("already in reliable", already=True)
-    job.access.store.set_pool(
-        job.node.name, Pool.RELIABLE, by=AUTOMATION, why=f"verified in {job.run}", run=job.run
-    )
-    mirrored = await pool.mirror(job.access, [job.node.name])
-    for problem in mirrored:
+    """Move the node to an admitted pool. Raises NotAdmissible or HeldByHuman from the store."""
+    here = job.state.pool
+    if here in ADMITTED:
+        return Reached(f"already in {here}", already=True)
+    pool = spares.pool_for(job.access, job.node)
+    job.access.store.set_pool(job.node.name, pool, by=AUTOMATION, why=f"verified in {job.run}", run=job.run)
+    for problem in await mirror(job.access, [job.node.name]):
         job.note(problem)
-    return Reached("in reliable")
+    return Reached(f"in {pool}")

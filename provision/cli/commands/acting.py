@@ -16,7 +16,7 @@ from health.verdict import Answer, Verdict
 from inventory.admission import ADMITTED, HELD
 from inventory.model import Node, Pool
 from inventory.nodeset import fold
-from provision import advice, flow, gate, guards, pool, runs
+from provision import advice, flow, gate, guards, runs
 from provision.access import Access
 from provision.cli import render
 from provision.cli.command import Ended, command
@@ -24,6 +24,7 @@ from provision.cli.confirm import asking
 from provision.cli.selection import NODES, OUTPUT, POOL, RACK, open_site, select
 from provision.errors import BadRequest
 from provision.gate import GateResult
+from provision.pools.mirror import mirror
 
 _SELECT = {"nodes": NODES, "rack": RACK, "pool": POOL}
 _REASON = {"reason": "why, for the record; required", "yes": "do not ask"}
@@ -70,8 +71,8 @@ def _move(nodes: str, rack: Sequence[str], from_pool: str, to: Pool | None, reas
         plan = f"{fold(node.name for node in moving)} goes to {word}."
         consent = guards.ask(access, moving, action=word, plan=plan, asking=asking(yes=yes, reason=reason))
         for name in consent.nodes:
-            access.store.set_pool(name, to, by=consent.who, why=reason)
-        for problem in asyncio.run(pool.mirror(access, consent.nodes)):
+            access.store.set_pool(name, to, by=consent.who, why=reason, serial=access.node(name).serial)
+        for problem in asyncio.run(mirror(access, consent.nodes)):
             sys.stderr.write(f"note: {problem}\n")
     word = f"in {to}" if to else "released"
     sys.stdout.write(f"{fold(node.name for node in chosen)} {word}\n")

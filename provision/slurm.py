@@ -1,0 +1,91 @@
+"""What Slurm says of nodes, through its own commands. What it cannot say counts as in use."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+
+from provision.errors import SlurmFailed
+
+_TIMEOUT_S = 20.0
+# A node in one of these states runs something, whatever else is true of it.
+_BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+# Slurm marks what it does not know for certain behind the state: not responding, powering, …
+_MARKS = "*~#!%$@^-"
+
+
+async def in_use(nodes: Sequence[str]) -> dict[str, str]:
+    """Return which of `nodes` count as in use, each with why. Raises SlurmFailed when Slurm does not answer.
+
+    A node that Slurm does not know counts as in use: its name may be another one there.
+    """
+    if not nodes:
+        return {}
+    status, said, error = await _run("scontrol", "--oneliner", "show", "node", ",".join(nodes))
+    states = _states(said)
+    # scontrol ends with 1 when it lacks one of several nodes, and shows the others.
+    if status != 0 and not states and "not found" not in f"{said}{error}":
+        raise SlurmFailed(f"scontrol ended with {status}: {_last_line(error or said) or 'no message'}")
+    found = {}
+    for node in nodes:
+        if node not in states:
+            found[node] = "Slurm does not know it"
+        elif _is_busy(states[node]):
+            found[node] = f"Slurm says {states[node]}"
+    return found
+
+
+async def jobs(node: str) -> str:
+    """Return the jobs on a node in one line, or an empty text where Slurm does not say."""
+    try:
+        status, said, _ = await _run("squeue", "--noheader", "--nodelist", node, "--format", "job %i (%u)")
+    except SlurmFailed:
+        return ""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return (
+        ", ".join(lines[:3]) + (f" and {len(lines) - 3} more" if len(lines) > 3 else "") if not status else ""
+    )
+
+
+def _states(said: str) -> dict[str, str]:
+    states = {}
+    for line in said.splitlines():
+        fields = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
+        if "NodeName" in fields:
+            states[fields["NodeName"]] = fields.get("State", "UNKNOWN")
+    return states
+
+
+def _is_busy(state: str) -> bool:
+    words = {word.strip(_MARKS).upper() for word in state.split("+")}
+    return bool(words & _BUSY) or "UNKNOWN" in words
+
+
+async def _run(*command: str) -> tuple[int, str, str]:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except OSError as exc:
+        raise SlurmFailed(f"{command[0]} cannot be run") from exc
+    try:
+        said, error = await asyncio.wait_for(process.communicate(), _TIMEOUT_S)
+    except TimeoutError as exc:
+        raise SlurmFailed(f"{command[0]} gave no answer within {_TIMEOUT_S:.0f} s") from exc
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    return process.returncode or 0, said.decode("utf-8", "replace"), error.decode("utf-8", "replace")
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else ""
