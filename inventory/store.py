@@ -12,8 +12,10 @@ from typing import Self, Unpack
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from inventory import allocations, moves, rows, schema
+from inventory import claims, rows, schema
+from inventory.admission import ADMITTED, HELD, check_move, why_stale
 from inventory.backup import back_up
+from inventory.claims import Taken
 from inventory.database import Database, open_database
 from inventory.errors import UnknownRun
 from inventory.journal import Journal
@@ -358,21 +360,71 @@ class Store:
         """Note that a run has begun; an id that is known is a run resumed, and keeps how it began."""
         names = sorted(set(nodes))
         with self._database.write() as connection:
-            now, going = self._clock(), RunState.RUNNING
-            begun = Run(id, kind, fold(names), now, None, going, who, reason, options or {})
-            new = rows.save_run(connection, begun, names)
-            event = EventKind.RUN_STARTED if new else EventKind.RUN_RESUMED
-            message = f"{kind} of {fold(names)}" + (f": {reason}" if reason else "")
-            self._journal.add(connection, event, message, run=id, actor=who, data=options)
+            begun = Run(
+                id, kind, fold(names), self._clock(), None, RunState.RUNNING, who, reason, options or {}
+            )
+            self._begin(connection, begun, names)
 
-    def end_run(self, id: str, state: RunState) -> None:
-        """Note how a run ended. Raises UnknownRun."""
+    def claim_run(  # noqa: PLR0913 - as start_run
+        self,
+        id: str,
+        *,
+        kind: str,
+        nodes: Sequence[str],
+        who: str,
+        reason: str | None = None,
+        options: Mapping[str, object] | None = None,
+        new: bool = True,
+    ) -> Taken | None:
+        """Begin a run, or resume one that has ended, unless a run under way holds one of its nodes.
+
+        Looking and beginning are one transaction: of two commands at the same moment one begins,
+        and the other is told who was there first.
+        """
+        names = sorted(set(nodes))
         with self._database.write() as connection:
-            update = schema.run.update().where(schema.run.c.id == id)
-            done = connection.execute(update.values(state=RunState(state), ended_at=self._clock()))
-            if not done.rowcount:
+            found = claims.taken(connection, id, names, new=new)
+            if found is None:
+                begun = Run(
+                    id, kind, fold(names), self._clock(), None, RunState.RUNNING, who, reason, options or {}
+                )
+                self._begin(connection, begun, names)
+            return found
+
+    def _begin(self, connection: Connection, run: Run, nodes: Iterable[str]) -> None:
+        new = rows.save_run(connection, run, nodes)
+        event = EventKind.RUN_STARTED if new else EventKind.RUN_RESUMED
+        message = f"{run.kind} of {run.selector}" + (f": {run.reason}" if run.reason else "")
+        self._journal.add(connection, event, message, run=run.id, actor=run.who, data=run.options)
+
+    def end_run(self, id: str, state: RunState) -> bool:
+        """Note how a run ended; one that has ended stays as it did. Returns whether this ended it.
+
+        Raises UnknownRun.
+        """
+        with self._database.write() as connection:
+            table = schema.run
+            going = (table.c.id == id) & (table.c.state == RunState.RUNNING)
+            ended = table.update().where(going).values(state=RunState(state), ended_at=self._clock())
+            if connection.execute(ended).rowcount:
+                self._journal.add(connection, EventKind.RUN_ENDED, f"run {state}", run=id)
+                return True
+            if connection.execute(sa.select(table.c.id).where(table.c.id == id)).first() is None:
                 raise _unknown_run(connection, id)
-            self._journal.add(connection, EventKind.RUN_ENDED, f"run {state}", run=id)
+            return False
+
+    def halt(self, run: str, nodes: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Note that a run is no longer at work on any stage of `nodes`, by default of all of its nodes.
+
+        Returns those that were in one.
+        """
+        with self._database.write() as connection:
+            return claims.halt(connection, run, nodes)
+
+    def going(self) -> tuple[Run, ...]:
+        """Return every run that has not ended, oldest first."""
+        with self._database.read() as connection:
+            return claims.going(connection)
 
     def run(self, id: str) -> Run:
         """Return one run. Raises UnknownRun."""
