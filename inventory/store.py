@@ -12,8 +12,7 @@ from typing import Self, Unpack
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from inventory import claims, rows, schema
-from inventory.admission import ADMITTED, HELD, check_move, why_stale
+from inventory import allocations, claims, moves, rows, schema
 from inventory.backup import back_up
 from inventory.claims import Taken
 from inventory.database import Database, open_database

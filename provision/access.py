@@ -12,6 +12,7 @@ from inventory.secrets import Secret
 from inventory.store import Store
 from provision.errors import BadRequest
 from provision.maas.client import MaasClient
+from provision.maas.transport import Limits
 from provision.pools.batching import Batch
 from provision.settings import Settings
 from provision.ssh import SshTarget
@@ -70,7 +71,11 @@ class Access:
 
     def maas(self) -> MaasClient:
         """Return a MAAS client, to be entered with `async with`. Raises SecretMissing."""
-        return MaasClient(self.site.maas.url, self.secret(self.site.maas.key))
+        return self.maas_within(Limits())
+
+    def maas_within(self, limits: Limits) -> MaasClient:
+        """Return a MAAS client that waits no longer than `limits`, to be closed. Raises SecretMissing."""
+        return MaasClient(self.site.maas.url, self.secret(self.site.maas.key), limits=limits)
 
     def ssh(self, node: Node) -> SshTarget:
         """Return how to reach `node` by SSH; the address is the site file's, else what MAAS gave."""

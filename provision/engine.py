@@ -11,7 +11,11 @@ never a secret.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
+import functools
+import logging
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +25,10 @@ from dbos import error as dbos_error
 
 from inventory.records import RunState
 from provision import flow
-from provision.access import Access
-from provision.ansible import PlayPool
 from provision.flow import Cap
 from provision.stages.job import Options
+
+_log = logging.getLogger(__name__)
 
 _APPLICATION = "muster"
 # Pinned: by default it is a hash of the source, and an edit would strand every run under way.
@@ -35,49 +39,66 @@ _CAPS = {Cap.BMC: 32, Cap.MAAS: 32, Cap.GATE: 64}
 _PENDING = ["PENDING", "ENQUEUED", "DELAYED"]
 
 
+# How often a step is repeated while nothing can be recorded: for about ten minutes.
+_STORE_TRIES, _STORE_FIRST_S, _STORE_GROWTH = 12, 1.0, 1.6
+
+
 @dataclasses.dataclass(slots=True)
-class _Hands:
+class _Process:
     """What workflows of this process work with; set by `start`."""
 
-    access: Access | None = None
-    plays: PlayPool | None = None
+    hands: flow.Hands | None = None
 
 
-_hands = _Hands()
+_process = _Process()
 
 
-def _access() -> Access:
-    if _hands.access is None:
+def _hands() -> flow.Hands:
+    if _process.hands is None:
         raise RuntimeError("the engine has not been started in this process")
-    return _hands.access
+    return _process.hands
 
 
-@DBOS.step(name="stage", preemptible=True)
+def _store_is_away(error: BaseException) -> bool:
+    return isinstance(error, flow.STORE_AWAY)
+
+
+_patient = functools.partial(
+    DBOS.step,
+    retries_allowed=True,
+    max_attempts=_STORE_TRIES,
+    interval_seconds=_STORE_FIRST_S,
+    backoff_rate=_STORE_GROWTH,
+    should_retry=_store_is_away,
+)
+# A run may be interrupted as often as it takes: each time it goes on where it was.
+_durable = functools.partial(DBOS.workflow, max_recovery_attempts=None)
+
+
+@_patient(name="stage", preemptible=True)
 async def _stage(name: str, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
-    if _hands.plays is None:
-        raise RuntimeError("the engine has not been started in this process")
-    result = await flow.run_step(_access(), _hands.plays, name, node, run, Options(**options))
-    return dataclasses.asdict(result)
+    return dataclasses.asdict(await flow.run_step(_hands(), name, node, run, Options(**options)))
 
 
-@DBOS.workflow(name="stage_of_node")
+@_durable(name="stage_of_node")
 async def _stage_of_node(name: str, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
     return await _stage(name, node, run, options)
 
 
-@DBOS.step(name="may_go_on")
-async def _may_go_on(run: str, options: dict[str, Any]) -> str:
-    return flow.stop_reason(_access(), run, Options(**options))
+@_patient(name="may_go_on")
+async def _may_go_on(node: str, run: str, options: dict[str, Any]) -> dict[str, Any] | None:
+    stop = flow.stop_reason(_hands().access, node, run, Options(**options))
+    return dataclasses.asdict(stop) if stop else None
 
 
-@DBOS.workflow(name="node_of_run")
+@_durable(name="node_of_run")
 async def _node_of_run(node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
     wanted = Options(**options)
     result: dict[str, Any] = {}
     for step in flow.way(wanted):
-        stop = await _may_go_on(run, options)
+        stop = await _may_go_on(node, run, options)
         if stop:
-            return {"node": node, "stage": step.name, "ok": False, "detail": stop, "code": "max-fail"}
+            return {"node": node, "stage": step.name, "ok": False, **stop}
         result = await _capped(step, node, run, options)
         if not result["ok"]:
             break
@@ -86,7 +107,7 @@ async def _node_of_run(node: str, run: str, options: dict[str, Any]) -> dict[str
 
 async def _capped(step: flow.Step, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
     """Run one stage as a child under its cap and wait for it."""
-    access = _access()
+    access = _hands().access
     key = flow.partition(step, access.node(node), access)
     with SetWorkflowID(f"{DBOS.workflow_id}/{step.name}"), SetEnqueueOptions(queue_partition_key=key):
         handle = await DBOS.enqueue_workflow_async(step.cap, _stage_of_node, step.name, node, run, options)
@@ -94,17 +115,19 @@ async def _capped(step: flow.Step, node: str, run: str, options: dict[str, Any])
     return result
 
 
-@DBOS.step(name="end")
+@_patient(name="end")
 async def _end(run: str, state: str) -> None:
-    _access().store.end_run(run, RunState(state))
+    store = _hands().access.store
+    store.end_run(run, RunState(state))
+    store.halt(run)
 
 
-@DBOS.step(name="bug")
+@_patient(name="bug")
 async def _bug(node: str, run: str, what: str) -> None:
-    flow.record_bug(_access(), node, run, what)
+    flow.record_bug(_hands().access, node, run, what)
 
 
-@DBOS.workflow(name="run")
+@_durable(name="run")
 async def _run(run: str, nodes: list[str], options: dict[str, Any]) -> dict[str, int]:
     handles = []
     for node in nodes:
@@ -127,21 +150,22 @@ async def _run(run: str, nodes: list[str], options: dict[str, Any]) -> dict[str,
 # --- the runner's half -----------------------------------------------------------------------
 
 
-async def start(access: Access, plays: PlayPool, *, executor: str = "runner", ansible_slots: int = 4) -> None:
+async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: int = 4) -> None:
     """Launch the executor in this process, on the running event loop; unfinished runs go on.
 
-    Call it once, and only with the runner lock held.
+    Call it once, and only where no other process executes under the same name.
     """
-    _hands.access, _hands.plays = access, plays
+    _process.hands = hands
+    url = hands.access.settings.engine_database
     config: DBOSConfig = {
         "name": _APPLICATION,
         "application_version": _VERSION,
         "executor_id": executor,
         "log_level": "ERROR",
-        "system_database_url": access.settings.engine_database,
+        "system_database_url": url,
         "notification_listener_polling_interval_sec": 0.25,
     }
-    engine = _sqlite_engine(access.settings.engine_database)
+    engine = _sqlite_engine(url)
     if engine is not None:
         config["system_database_engine"] = engine
     DBOS(config=config)
@@ -154,9 +178,11 @@ async def start(access: Access, plays: PlayPool, *, executor: str = "runner", an
     await DBOS.register_queue_async(_RUNS, worker_concurrency=64, polling_interval_sec=0.2)
 
 
-def stop() -> None:
+async def stop() -> None:
     """Stop executing. What is under way stays pending and is resumed by the next start."""
-    DBOS.destroy(workflow_completion_timeout_sec=0)
+    if _process.hands is not None:
+        await _process.hands.maas.close()
+    await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=0)
 
 
 # --- the clients' half -----------------------------------------------------------------------
@@ -189,10 +215,32 @@ class Client:
 
     def cancel(self, run: str) -> int:
         """Cancel what is unfinished of a run, children included. Returns how many there were."""
-        unfinished = self._unfinished(prefix=f"{run}#")
-        if unfinished:
+        cancelled: set[str] = set()
+        # A parent may have begun another child while it was being cancelled: look again.
+        while unfinished := self._unfinished(prefix=f"{run}#"):
             self._client.cancel_workflows(unfinished, cancel_children=True)
-        return len(unfinished)
+            cancelled.update(unfinished)
+        return len(cancelled)
+
+    def adopt(self, executor: str) -> int:
+        """Give what a dead executor had under way to those that live. Returns how much there was.
+
+        Each part goes back to the queue that it came from, or the caps would be lost.
+        """
+        found = self._client.list_workflows(
+            status="PENDING", executor_id=executor, load_input=False, load_output=False
+        )
+        by_queue: dict[str, list[str]] = {}
+        for status in found:
+            by_queue.setdefault(status.queue_name or _RUNS, []).append(status.workflow_id)
+        for queue, ids in by_queue.items():
+            self._client.resume_workflows(ids, queue_name=queue)
+        return len(found)
+
+    def executors(self) -> dict[str, int]:
+        """Return how many parts each executor has under way, by its name."""
+        found = self._client.list_workflows(status="PENDING", load_input=False, load_output=False)
+        return dict(Counter(status.executor_id for status in found if status.executor_id))
 
     def pending(self, run: str | None = None) -> int:
         """Return how many workflows are not finished, of one run or of all."""
@@ -232,10 +280,25 @@ def _sqlite_engine(url: str) -> sqlalchemy.Engine | None:
     return engine
 
 
-async def idle(client: Client, *, quiet_s: float, look_s: float = 1.0) -> None:
-    """Return once nothing has been pending for `quiet_s` seconds."""
-    quiet = 0.0
-    while quiet < quiet_s:
-        busy = await asyncio.to_thread(client.pending)
-        quiet = 0.0 if busy else quiet + look_s
-        await asyncio.sleep(look_s)
+async def quiet(client: Client, stop: asyncio.Event, *, quiet_s: float | None, look_s: float = 1.0) -> bool:
+    """Return True once nothing has been pending for `quiet_s` seconds, False once `stop` is set.
+
+    None: quiet is never enough. A database that does not answer is not quiet.
+    """
+    calm = 0.0
+    while not stop.is_set():
+        if quiet_s is not None:
+            calm = 0.0 if await asyncio.to_thread(_busy, client) else calm + look_s
+            if calm >= quiet_s:
+                return True
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), look_s)
+    return False
+
+
+def _busy(client: Client) -> bool:
+    try:
+        return client.pending() > 0
+    except sqlalchemy.exc.SQLAlchemyError as error:
+        _log.warning("the engine's database does not answer: %s", error)
+        return True

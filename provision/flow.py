@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bmc.errors import BmcError
-from inventory.admission import ADMITTED
-from inventory.errors import BreakerOpen, HeldByHuman, InventoryError
+from inventory.admission import ADMITTED, HELD
+from inventory.errors import BreakerOpen, HeldByHuman, InventoryError, StoreBusy, StoreFull, StoreUnreachable
 from inventory.model import Node, Pool, Stage
 from inventory.records import AUTOMATION
 from provision import advice, evidence
@@ -30,9 +30,12 @@ from provision.stages import (
     verified,
 )
 from provision.stages.job import NodeJob, Options, Reached
+from provision.stages.site_maas import SiteMaas
 
 ADMIT = "pool"
 RELEASE = "released"
+# Nothing can be recorded now; nothing of it is the node's fault, and it passes.
+STORE_AWAY = (StoreBusy, StoreFull, StoreUnreachable)
 
 
 class Cap(StrEnum):
@@ -93,7 +96,11 @@ class StepResult:
     code: str = ""
 
 
-def _works(plays: PlayPool) -> Mapping[str, Callable[[NodeJob], Awaitable[Reached]]]:
+Works = Mapping[str, Callable[[NodeJob], Awaitable[Reached]]]
+
+
+def works(plays: PlayPool) -> Works:
+    """Return what each step does to a node."""
     return {
         Stage.REACHABLE: reachable.reach,
         Stage.ENLISTED: enlisted.reach,
@@ -106,18 +113,32 @@ def _works(plays: PlayPool) -> Mapping[str, Callable[[NodeJob], Awaitable[Reache
     }
 
 
-async def run_step(
-    access: Access, plays: PlayPool, name: str, node: str, run: str, options: Options
-) -> StepResult:
-    """Take one node through one step, record how it went, and return it. Raises only our own bugs."""
-    job = _job(access, node, run, options)
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What the steps of this process work with."""
+
+    access: Access
+    maas: SiteMaas
+    works: Works
+
+
+async def run_step(hands: Hands, name: str, node: str, run: str, options: Options) -> StepResult:
+    """Take one node through one step, record how it went, and return it.
+
+    Raises only our own bugs, and STORE_AWAY: a step that could not be recorded is to be repeated.
+    """
+    store = hands.access.store
+    job = _job(hands, node, run, options)
     stage = _stage_of(name)
     if name == stage:
-        access.store.begin(node, stage, run=run)
+        store.begin(node, stage, run=run)
     try:
-        reached = await _works(plays)[name](job)
+        reached = await hands.works[name](job)
     except asyncio.CancelledError:
-        access.store.event(node, "interrupted", run=run, message=f"{name} interrupted")
+        store.event(node, "interrupted", run=run, message=f"{name} interrupted")
+        store.halt(run, [node])
+        raise
+    except STORE_AWAY:
         raise
     except (ProvisionError, BmcError, MaasError, InventoryError) as error:
         return await _failed(job, name, as_failure(name, error))
@@ -125,18 +146,34 @@ async def run_step(
         if name == RELEASE:
             job.note(f"{name}: {reached.detail}")
     elif job.state.pool in ADMITTED:
-        access.store.observe(node, run=run, **reached.facts)
+        store.observe(node, run=run, **reached.facts)
     else:
-        access.store.reach(node, stage, run=run, detail=reached.detail, **reached.facts)
+        store.reach(node, stage, run=run, detail=reached.detail, **reached.facts)
     return StepResult(node, name, ok=True, detail=reached.detail)
 
 
-def stop_reason(access: Access, run: str, options: Options) -> str:
-    """Return why a run should start no further stage, or an empty string: too many have failed."""
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a node goes no further in a run although nothing failed there; `code` names the runbook."""
+
+    code: str
+    reason: str
+
+
+def stop_reason(access: Access, node: str, run: str, options: Options) -> Stop | None:
+    """Return why the run should not take the node another step, or None.
+
+    Either too many have failed, or a human took the node out of use while the run was under way.
+    """
+    state = access.store.node(node)
+    if state.pool in HELD and state.pool_by != AUTOMATION:
+        return Stop("held", f"{state.pool} by {state.pool_by}: {state.pool_why or 'no reason given'}")
     if options.max_fail < 0:
-        return ""
+        return None
     failed = sum(progress.failed is not None for progress in access.store.run_progress(run).values())
-    return f"{failed} nodes have failed, more than --max-fail allows" if failed > options.max_fail else ""
+    if failed > options.max_fail:
+        return Stop("max-fail", f"{failed} nodes have failed, more than --max-fail allows")
+    return None
 
 
 def as_failure(stage: str, error: Exception) -> NodeFailed:
@@ -151,13 +188,16 @@ def _stage_of(name: str) -> Stage:
     return {RELEASE: Stage.DEPLOYED, ADMIT: Stage.VERIFIED}.get(name) or Stage(name)
 
 
-def _job(access: Access, name: str, run: str, options: Options) -> NodeJob:
+def _job(hands: Hands, name: str, run: str, options: Options) -> NodeJob:
+    access = hands.access
     node = access.node(name)
 
     def note(line: str) -> None:
         access.store.event(name, "note", run=run, message=line)
 
-    return NodeJob(node, access.profile(node), run, options, access, note, pace=access.settings.pace)
+    return NodeJob(
+        node, access.profile(node), run, options, access, hands.maas, note, pace=access.settings.pace
+    )
 
 
 async def _failed(job: NodeJob, step: str, failure: NodeFailed) -> StepResult:

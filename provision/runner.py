@@ -15,58 +15,97 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from provision.errors import RunnerBusy, RunnerStartFailed
 from provision.settings import Settings
 
 _READY = "ready"
 _QUIET_S = 20.0
+_TAKE_S = 1.0  # whoever looks at the lock holds it for a moment; that is not a runner
+_BUSY = 3  # exit status of a runner that found another one
 
 
 @contextmanager
-def lock(state: Path) -> Iterator[None]:
+def lock(state: Path) -> Iterator[Callable[[bool], None]]:
     """Hold the runner lock of a state folder. Raises RunnerBusy, naming the holder's pid.
 
-    The kernel drops the lock with its holder, so a lock file left behind by a killed runner is
-    no obstacle.
+    Yields a function that says, to those who look, whether new runs are taken up. The kernel
+    drops the lock with its holder, so a lock file left behind by a killed runner is no obstacle.
     """
     path = state / "runner.lock"
     with path.open("a+", encoding="ascii") as file:
+        deadline = time.monotonic() + _TAKE_S
+        while not _take(file):
+            if time.monotonic() > deadline:
+                file.seek(0)
+                raise RunnerBusy(f"process {file.read().split(' ')[0] or 'unknown'}")
+            time.sleep(0.02)
+
+        def say(ready: bool) -> None:
+            file.truncate(0)
+            file.write(f"{os.getpid()} {_READY if ready else ''}")
+            file.flush()
+
+        say(False)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            file.seek(0)
-            raise RunnerBusy(f"process {file.read().split(' ')[0] or 'unknown'}") from error
-        file.truncate(0)
-        file.write(f"{os.getpid()} ")
-        file.flush()
-        yield
-        file.truncate(0)
+            yield say
+        finally:
+            file.truncate(0)
+
+
+def _take(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _held(file: TextIO) -> bool:
+    """Whether a runner holds the lock. Those who look share it, so that none takes another for one."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
 
 
 def running(state: Path) -> bool:
-    """Whether a runner holds the lock now, and has said that it is ready."""
-    path = state / "runner.lock"
+    """Whether a runner holds the lock now and takes up new runs."""
     try:
-        with path.open("r+", encoding="ascii") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return _READY in file.read()
-            return False
+        with (state / "runner.lock").open("r", encoding="ascii") as file:
+            return _held(file) and _READY in file.read()
     except FileNotFoundError:
         return False
 
 
 def ensure(settings: Settings, *, patience_s: float = 30.0) -> None:
-    """Start a runner in the background unless one runs. Raises RunnerStartFailed."""
-    if running(settings.state):
-        return
+    """Start a runner in the background unless one takes up runs. Raises RunnerStartFailed.
+
+    Call it after a run was enqueued: a runner that is about to end says so before it looks for
+    the last time, so either it sees the run, or its successor is started here.
+    """
+    deadline = time.monotonic() + patience_s
     log = settings.state / "runner.log"
+    process: subprocess.Popen[bytes] | None = None
+    while not running(settings.state):
+        status = process.poll() if process else _BUSY
+        if status == _BUSY:
+            # None yet, or it met another one: one that starts is as good, one that ends makes room.
+            process = _spawn(settings, log)
+        elif status is not None and not running(settings.state):
+            raise RunnerStartFailed(str(log), _last_line(log))
+        if time.monotonic() > deadline:
+            raise RunnerStartFailed(str(log), f"not ready within {patience_s:.0f} s")
+        time.sleep(0.05)
+
+
+def _spawn(settings: Settings, log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as out:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", "provision.runner"],
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -75,15 +114,6 @@ def ensure(settings: Settings, *, patience_s: float = 30.0) -> None:
             env={**os.environ, "MUSTER_SITE": str(settings.site), "MUSTER_STATE": str(settings.state)},
             start_new_session=True,
         )
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
-        if running(settings.state):
-            return
-        # A second command may have started one at the same moment: that one is as good.
-        if process.poll() is not None and not running(settings.state):
-            raise RunnerStartFailed(str(log), _last_line(log))
-        time.sleep(0.05)
-    raise RunnerStartFailed(str(log), f"not ready within {patience_s:.0f} s")
 
 
 def _last_line(log: Path) -> str:
@@ -91,24 +121,40 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else "no message"
 
 
-async def _serve(settings: Settings) -> None:
-    from provision import engine
+async def serve(settings: Settings, say: Callable[[bool], None], *, quiet_s: float | None = _QUIET_S) -> None:
+    """Execute runs until a signal comes, or until nothing was pending for `quiet_s`. None: for ever."""
+    from provision import engine, flow
     from provision.access import Access
     from provision.ansible import PlayPool
+    from provision.stages.site_maas import SiteMaas
 
-    access = Access.open(settings)
-    slots = max(2, (os.cpu_count() or 2) * 3 // 2 + 1)
-    await engine.start(access, PlayPool(slots), ansible_slots=slots)
-    client = engine.Client(settings.engine_database)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
-    with (settings.state / "runner.lock").open("a", encoding="ascii") as file:
-        file.write(_READY)
-    stopped = asyncio.create_task(stop.wait())
-    idle = asyncio.create_task(engine.idle(client, quiet_s=_QUIET_S))
-    await asyncio.wait({stopped, idle}, return_when=asyncio.FIRST_COMPLETED)
+    access = Access.open(settings)
+    slots = max(2, (os.cpu_count() or 2) * 3 // 2 + 1)
+    hands = flow.Hands(access, SiteMaas(access.maas_within), flow.works(PlayPool(slots)))
+    await engine.start(hands, executor=settings.executor, ansible_slots=slots)
+    say(True)
+    try:
+        await _until_idle(settings, say, stop, quiet_s)
+    finally:
+        await engine.stop()
+
+
+async def _until_idle(
+    settings: Settings, say: Callable[[bool], None], stop: asyncio.Event, quiet_s: float | None
+) -> None:
+    from provision import engine
+
+    with closing(engine.Client(settings.engine_database)) as client:
+        while await engine.quiet(client, stop, quiet_s=quiet_s) and not stop.is_set():
+            # From here on a command starts our successor; what was enqueued before is still ours.
+            say(False)
+            if not await asyncio.to_thread(client.pending):
+                return
+            say(True)
 
 
 def _event_loop() -> Callable[[Coroutine[object, object, None]], None]:
@@ -120,19 +166,23 @@ def _event_loop() -> Callable[[Coroutine[object, object, None]], None]:
     return uvloop.run
 
 
+def run_here(settings: Settings, *, quiet_s: float | None = _QUIET_S) -> None:
+    """Be the runner of a state folder until idle or told to stop. Raises RunnerBusy."""
+    settings.ensure_state()
+    with lock(settings.state) as say:
+        _event_loop()(serve(settings, say, quiet_s=quiet_s))
+
+
 def main() -> int:
     """Run until idle or told to stop. Exit status 0, or 3 when another runner is at work."""
-    settings = Settings.from_environment()
-    settings.ensure_state()
     try:
-        with lock(settings.state):
-            _event_loop()(_serve(settings))
-            sys.stderr.flush()
-            # Threads of the engine may still wait for work; nothing is left for them.
-            os._exit(0)
+        run_here(Settings.from_environment())
     except RunnerBusy as error:
         print(error, file=sys.stderr)  # noqa: T201
-        return 3
+        return _BUSY
+    sys.stderr.flush()
+    # Threads of the engine may still wait for work; nothing is left for them.
+    os._exit(0)
 
 
 if __name__ == "__main__":

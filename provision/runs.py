@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from datetime import UTC, datetime
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from inventory.errors import UnknownRun as NotRecorded
@@ -20,6 +21,8 @@ from provision.stages.job import Options
 if TYPE_CHECKING:
     from provision import engine
 
+# Between a run's first record and the engine's knowing of it a command may pause this long.
+_STARTING = timedelta(seconds=30)
 _LETTERS = {"bringup": "b", "reimage": "i"}
 
 
@@ -32,22 +35,64 @@ def submit(access: Access, plan: Plan, consent: Consent) -> str:
 
     if set(consent.nodes) != set(plan.names):
         raise ValueError("the consent is for other nodes than the plan")
+    options = dataclasses.replace(
+        plan.options, who=consent.who, reason=consent.reason, poll_s=poll(len(plan.nodes))
+    )
     engine.migrate(access.settings.engine_database)
     with closing(engine.Client(access.settings.engine_database)) as client:
-        _refuse_busy(access, client, plan.names)
-        run = _new_id(access, plan.kind)
-        options = dataclasses.replace(
-            plan.options, who=consent.who, reason=consent.reason, poll_s=poll(len(plan.nodes))
-        )
-        access.store.start_run(
-            run, kind=plan.kind, nodes=plan.names, who=consent.who, reason=consent.reason,
-            options=dataclasses.asdict(options),
-        )  # fmt: skip
-        if options.reimage:
-            _leave_pools(access, run, plan.names, consent)
-        client.submit(run, plan.names, options)
+        bury_lost(access, client)
+        run = _claim_new(access, plan, options)
+        with _or_interrupted(access, run):
+            if options.reimage:
+                _leave_pools(access, run, plan.names, consent)
+            client.submit(run, plan.names, options)
     runner.ensure(access.settings)
     return run
+
+
+def _claim_new(access: Access, plan: Plan, options: Options) -> str:
+    """Record a new run under an id that no other has. Raises NodesBusy."""
+    stem = f"{_LETTERS.get(plan.kind, 'x')}-{datetime.now(UTC):%m%d-%H%M%S}"
+    for number in itertools.count():
+        run = f"{stem}-{number}" if number else stem
+        taken = access.store.claim_run(
+            run, kind=plan.kind, nodes=plan.names, who=options.who, reason=options.reason,
+            options=dataclasses.asdict(options),
+        )  # fmt: skip
+        if taken is None:
+            return run
+        if taken.nodes:
+            raise NodesBusy(taken.run, taken.nodes)
+    raise AssertionError("unreachable")
+
+
+@contextmanager
+def _or_interrupted(access: Access, run: str) -> Iterator[None]:
+    """A run that could not be handed to the engine must not hold its nodes."""
+    try:
+        yield
+    except BaseException:
+        access.store.end_run(run, RunState.INTERRUPTED)
+        raise
+
+
+def bury_lost(access: Access, client: engine.Client) -> tuple[str, ...]:
+    """End, as interrupted, runs that the engine knows nothing of any more; return their ids.
+
+    Their command died before the engine had them, or the engine's database is another one. One
+    that wrote something a moment ago may only just be starting.
+    """
+    lost = []
+    for record in access.store.going():
+        if client.pending(record.id):
+            continue
+        last = access.store.events(run=record.id, limit=1)
+        if last and datetime.now(UTC) - last[-1].ts < _STARTING:
+            continue
+        if access.store.end_run(record.id, RunState.INTERRUPTED):
+            access.store.halt(record.id)
+            lost.append(record.id)
+    return tuple(lost)
 
 
 def _leave_pools(access: Access, run: str, nodes: Sequence[str], consent: Consent) -> None:
@@ -72,30 +117,40 @@ def resume(access: Access, run: str, who: str) -> tuple[str, ...]:
             return ()
         again = unfinished(access, run)
         if again:
-            _refuse_busy(access, client, again)
+            bury_lost(access, client)
             old = Options(**record.options)  # type: ignore[arg-type]
             options = dataclasses.replace(
                 old, attempt=_next_attempt(access, run), who=who, poll_s=poll(len(again))
             )
-            access.store.start_run(
-                run, kind=record.kind, nodes=again, who=who, options=dataclasses.asdict(options)
+            taken = access.store.claim_run(
+                run, kind=record.kind, nodes=again, who=who, options=dataclasses.asdict(options), new=False
             )
-            client.submit(run, again, options)
+            if taken is not None:
+                raise NodesBusy(taken.run, taken.nodes or again)
+            with _or_interrupted(access, run):
+                client.submit(run, again, options)
             runner.ensure(access.settings)
     return again
 
 
 def cancel(access: Access, run: str, who: str, reason: str) -> int:
-    """Stop a run; stages under way are told to stop. Returns how many parts were unfinished."""
+    """Stop a run; stages under way are told to stop. Returns how many parts were unfinished.
+
+    A run that has ended stays as it ended.
+    """
     from provision import engine
 
-    known(access, run)
+    if known(access, run).state is not RunState.RUNNING:
+        return 0
+    engine.migrate(access.settings.engine_database)
     with closing(engine.Client(access.settings.engine_database)) as client:
         count = client.cancel(run)
     access.store.event(
         None, "cancel", run=run, actor=who, message=f"cancelled: {reason or 'no reason given'}"
     )
     access.store.end_run(run, RunState.CANCELLED)
+    # What the runner is still about to stop clears itself; this is for where no runner is.
+    access.store.halt(run)
     return count
 
 
@@ -154,27 +209,6 @@ def poll(nodes: int) -> float:
     return min(2.0, max(0.25, nodes / 256))
 
 
-def _refuse_busy(access: Access, client: engine.Client, nodes: Sequence[str]) -> None:
-    wanted = set(nodes)
-    for record in access.store.runs(limit=50):
-        if record.state is not RunState.RUNNING:
-            continue
-        shared = wanted & set(access.store.run_nodes(record.id))
-        if shared and client.pending(record.id):
-            raise NodesBusy(record.id, tuple(sorted(shared)))
-
-
 def _next_attempt(access: Access, run: str) -> int:
     resumed = access.store.events(run=run, kinds=["run.resumed"])
     return 2 + len(resumed)
-
-
-def _new_id(access: Access, kind: str) -> str:
-    stem = f"{_LETTERS.get(kind, 'x')}-{datetime.now(UTC):%m%d-%H%M%S}"
-    taken = {record.id for record in access.store.runs(limit=50)}
-    number = 0
-    run = stem
-    while run in taken:
-        number += 1
-        run = f"{stem}-{number}"
-    return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +24,22 @@ class Settings:
     database: str
     engine_database: str
     who: str
+    host: str = ""
     pace: Pace = field(default_factory=Pace)
+
+    @property
+    def shared(self) -> bool:
+        """Whether the databases are a server's, which several hosts may work on."""
+        return not self.engine_database.startswith("sqlite")
+
+    @property
+    def executor(self) -> str:
+        """The name under which this host executes runs; the same after every restart."""
+        return self.host if self.shared else "runner"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Read MUSTER_SITE, MUSTER_STATE, MUSTER_DATABASE_URL and MUSTER_WHO.
+        """Read MUSTER_SITE, MUSTER_STATE, MUSTER_DATABASE_URL, MUSTER_HOST and MUSTER_WHO.
 
         Without them the site is `inventory/sites/lab`, the state is `var` beside it, both databases
         are SQLite files in it. Raises BadRequest where a value makes no sense.
@@ -36,13 +48,14 @@ class Settings:
         state = Path(environment.get("MUSTER_STATE") or _CHECKOUT / "var").absolute()
         if not site.is_dir():
             raise BadRequest("MUSTER_SITE", f"{site} is not a folder", "name a folder with a site.yaml in it")
-        url = environment.get("MUSTER_DATABASE_URL", "")
+        url = _with_driver(environment.get("MUSTER_DATABASE_URL", ""))
         return cls(
             site=site.absolute(),
             state=state,
             database=url or f"sqlite:///{state}/muster.sqlite",
             engine_database=url or f"sqlite:///{state}/engine.sqlite",
             who=environment.get("MUSTER_WHO") or environment.get("SUDO_USER") or getpass.getuser(),
+            host=environment.get("MUSTER_HOST") or platform.node(),
         )
 
     def ensure_state(self) -> None:
@@ -72,3 +85,11 @@ class Settings:
         folder = self.state / "consoles" / node
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+
+def _with_driver(url: str) -> str:
+    """Return a database URL with the driver that we install, where it names none."""
+    for plain in ("postgres://", "postgresql://"):
+        if url.startswith(plain):
+            return "postgresql+psycopg://" + url.removeprefix(plain)
+    return url

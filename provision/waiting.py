@@ -15,10 +15,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[T]):
-    """One look: `value` once the wanted state is there, else None and `state` for the message."""
+    """One look: `value` once the wanted state is there, else None and `state` for the message.
+
+    `counts` False: the time since the last look is not held against the deadline, because whoever
+    would tell does not answer.
+    """
 
     value: T | None
     state: str
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,8 @@ async def until(
 ) -> T:
     """Call `look` until it sees the wanted state. Raises StageTimeout, naming what was last seen."""
     pace = pace or Pace()
-    start = pace.clock()
+    looked = pace.clock()
+    left = deadline_s
     pause = pace.first
     last = ""
     while True:
@@ -44,8 +50,10 @@ async def until(
         if seen.value is not None:
             return seen.value
         last = seen.state or last
-        left = deadline_s - (pace.clock() - start)
-        if left <= 0:
-            raise StageTimeout(waited_for, deadline_s, last=last)
+        before, looked = looked, pace.clock()
+        if seen.counts:
+            left -= looked - before
+            if left <= 0:
+                raise StageTimeout(waited_for, deadline_s, last=last)
         await pace.sleep(min(pause, left))
         pause = min(pause * 1.5, pace.longest)

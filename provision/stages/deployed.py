@@ -4,71 +4,106 @@ from __future__ import annotations
 
 from bmc.capability import BootTarget
 from bmc.drivers import connect
-from provision.maas.client import MaasClient
+from provision.errors import NodeFailed
 from provision.maas.model import Deployment, Machine, MachineStatus
 from provision.stages.boot_watch import watch_boot
-from provision.stages.commissioned import refuse_locked
-from provision.stages.job import NodeJob, Reached
-from provision.stages.maas_wait import machine_of, settle
+from provision.stages.commissioned import refuse_locked, right_machine
+from provision.stages.job import DEPLOY_ASKED, NodeJob, Reached
+from provision.stages.maas_wait import carry_out, machine_of, patiently, settle
 from provision.stages.reachable import check_identity
-from provision.stages.standing import remember, standing_deployment
+from provision.stages.standing import (
+    asked_since_deployed,
+    refuse_other_image,
+    remember,
+    standing_deployment,
+)
 from provision.stages.wake import wait_for_ssh
 
 _DEPLOYED = frozenset({MachineStatus.DEPLOYED})
 _READY = frozenset({MachineStatus.READY})
+_ALLOCATED = frozenset({MachineStatus.ALLOCATED})
+_HELD = frozenset({MachineStatus.ALLOCATED, MachineStatus.DEPLOYING})
+_TO_RELEASE = frozenset({MachineStatus.FAILED_DEPLOYMENT, MachineStatus.FAILED_RELEASING})
 _FAILED = frozenset({MachineStatus.FAILED_DEPLOYMENT, MachineStatus.BROKEN, MachineStatus.FAILED_RELEASING})
 
 
 async def reach(job: NodeJob) -> Reached:
     """Deploy unless our own deployment stands; then wait for SSH.
 
-    Raises MaasError, BmcError, NodeFailed. A machine that MAAS calls Deployed and that we did
-    not deploy is left alone: somebody may be using it.
+    Raises MaasError, BmcError, NodeFailed. A machine that somebody else allocated, deploys or has
+    deployed is left alone: somebody may be using it.
     """
-    async with job.access.maas() as maas:
-        machine = await machine_of(job, maas)
-        refuse_locked(machine, "deployed")
-        if machine.status == MachineStatus.DEPLOYED:
-            standing = await standing_deployment(job, machine)
-            if standing is not None:
-                return standing
-            job.note("the last rung: writing the OS image again")
-            await maas.release(machine.system_id, comment=f"muster {job.run}: it does not come up")
-            machine = await settle(job, maas, stage="released", wanted=_READY, failed=_FAILED)
-        async with watch_boot(job) as watch:
-            if machine.status != MachineStatus.DEPLOYING:
-                await _start(job, maas, machine)
-            machine = await settle(job, maas, stage="deployed", wanted=_DEPLOYED, failed=_FAILED, watch=watch)
-            remember(job, machine)
-            boot_id = await wait_for_ssh(job, watch)
-            await watch.see_login()
+    machine = await patiently(job, lambda: machine_of(job))
+    refuse_locked(machine, "deployed")
+    _refuse_foreign(job, machine)
+    if machine.status == MachineStatus.DEPLOYED:
+        standing = await standing_deployment(job, machine)
+        if standing is not None:
+            return standing
+        machine = await _last_rung(job, machine)
+    async with watch_boot(job) as watch:
+        if machine.status != MachineStatus.DEPLOYING:
+            await _start(job, machine)
+        machine = await settle(job, stage="deployed", wanted=_DEPLOYED, failed=_FAILED, watch=watch)
+        refuse_other_image(job, machine)
+        remember(job, machine)
+        boot_id = await wait_for_ssh(job, watch)
+        await watch.see_login()
     return Reached(f"{job.image}, SSH answers", facts={"boot_id": boot_id})
 
 
-async def _start(job: NodeJob, maas: MaasClient, machine: Machine) -> None:
+def _refuse_foreign(job: NodeJob, machine: Machine) -> None:
+    """Raise NodeFailed where MAAS holds the machine for a deployment that we did not ask for."""
+    if machine.status in _HELD and not asked_since_deployed(job):
+        owner = f" by {machine.owner}" if machine.owner else ""
+        reason = f"MAAS says {machine.status_name}{owner} but no run of ours asked for it"
+        raise NodeFailed("deployed", "not-ours", reason, why="it may be in use")
+
+
+async def _last_rung(job: NodeJob, machine: Machine) -> Machine:
+    """Give back a deployment that does not come up, so that it can be written again."""
+    job.note("the last rung: writing the OS image again")
+    # Hours may have passed on the other rungs.
+    refuse_locked(await patiently(job, lambda: machine_of(job)), "deployed")
+    await right_machine(job)
+    comment = f"muster {job.run}: it does not come up"
+    await carry_out(
+        job,
+        "releasing",
+        lambda: job.maas.client.release(machine.system_id, comment=comment),
+        undone=_DEPLOYED,
+    )
+    return await settle(job, stage="released", wanted=_READY, failed=_FAILED)
+
+
+async def _start(job: NodeJob, machine: Machine) -> None:
     """Bring the machine to Ready if a failed deployment is in the way, then deploy it."""
-    if machine.status in (MachineStatus.FAILED_DEPLOYMENT, MachineStatus.FAILED_RELEASING):
+    if machine.status in _TO_RELEASE:
         job.note(f"releasing from {machine.status_name} before the next try")
-        await maas.release(machine.system_id, comment=f"muster {job.run}: before deploying again")
-        machine = await settle(
-            job, maas, stage="deployed", wanted=_READY, failed=frozenset({MachineStatus.BROKEN})
+        comment = f"muster {job.run}: before deploying again"
+        await carry_out(
+            job,
+            "releasing",
+            lambda: job.maas.client.release(machine.system_id, comment=comment),
+            undone=_TO_RELEASE,
         )
+        machine = await settle(job, stage="deployed", wanted=_READY, failed=frozenset({MachineStatus.BROKEN}))
     elif machine.status in (MachineStatus.RELEASING, MachineStatus.DISK_ERASING):
-        machine = await settle(job, maas, stage="deployed", wanted=_READY, failed=_FAILED)
+        machine = await settle(job, stage="deployed", wanted=_READY, failed=_FAILED)
     await _boot_from_network(job)
     # The journal knows before MAAS does: a run killed between the two recognises its own deployment.
-    job.access.store.event(
-        job.node.name, "deploy-asked", run=job.run, actor=job.options.who, message=job.image
-    )
-    system, _, series = job.image.partition("/")
+    job.access.store.event(job.node.name, DEPLOY_ASKED, run=job.run, actor=job.options.who, message=job.image)
+    maas, system_id = job.maas.client, machine.system_id
     if machine.status != MachineStatus.ALLOCATED:
-        machine = await maas.allocate(machine.system_id, comment=f"muster {job.run}")
+        comment = f"muster {job.run}"
+        await carry_out(job, "allocating", lambda: maas.allocate(system_id, comment=comment), undone=_READY)
     job.note(f"deploying {job.image}: wipes the disk")
     known_hosts = job.access.ssh(job.node).known_hosts if job.node.address else None
     if known_hosts is not None:
         known_hosts.unlink(missing_ok=True)  # a new deployment has a new host key
+    system, _, series = job.image.partition("/")
     wanted = Deployment(osystem=system, distro_series=series, comment=f"muster {job.run}")
-    await maas.deploy(machine.system_id, wanted)
+    await carry_out(job, "deploying", lambda: maas.deploy(system_id, wanted), undone=_READY | _ALLOCATED)
 
 
 async def _boot_from_network(job: NodeJob) -> None:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from inventory.model import Node
 from provision.errors import NodeFailed
 from provision.maas.client import MaasClient
+from provision.maas.errors import MaasUncertain
 from provision.maas.model import Machine, NewMachine
 from provision.stages.job import NodeJob, Reached
+from provision.stages.maas_wait import AWAY, Patience, patiently
 
 
 async def reach(job: NodeJob) -> Reached:
     """Find the node's machine in MAAS, or create it. Raises MaasError, NodeFailed."""
-    async with job.access.maas() as maas:
-        machine = await find_machine(maas, job)
-        if machine is not None:
-            return Reached(
-                f"MAAS machine {machine.system_id}", already=True, facts={"system_id": machine.system_id}
-            )
-        machine = await _create(maas, job)
-    return Reached(f"MAAS machine {machine.system_id} created", facts={"system_id": machine.system_id})
+    found = await patiently(job, lambda: find_machine(job.maas.client, job))
+    machine = found or await _create(job)
+    await patiently(job, lambda: _refuse_other_bmc(job, machine))
+    detail = f"MAAS machine {machine.system_id}" + ("" if found else " created")
+    return Reached(detail, already=found is not None, facts={"system_id": machine.system_id})
+
+
+async def _refuse_other_bmc(job: NodeJob, machine: Machine) -> None:
+    """Raise NodeFailed where MAAS would switch the power of another BMC than the node's."""
+    power = await job.maas.client.power_parameters(machine.system_id)
+    host = urlsplit(power.address).hostname if "//" in power.address else power.address
+    if host != job.node.bmc.host:
+        reason = f"MAAS reaches {machine.system_id} at BMC {host or '(none)'}"
+        raise NodeFailed("enlisted", "maas-mismatch", reason, why=f"the site files say {job.node.bmc.host}")
 
 
 async def find_machine(maas: MaasClient, job: NodeJob) -> Machine | None:
@@ -54,7 +64,23 @@ def _same(machine: Machine, node: Node) -> Machine:
     return machine
 
 
-async def _create(maas: MaasClient, job: NodeJob) -> Machine:
+async def _create(job: NodeJob) -> Machine:
+    """Create the machine; where the answer was lost, look for it before creating it again."""
+    patience = Patience(job)
+    while True:
+        try:
+            return await job.maas.client.create(_new_machine(job), commission=False)
+        except MaasUncertain as error:
+            job.note(f"enlisting: {error}; looking before asking again")
+        except AWAY as error:
+            patience.away(error)
+        await job.pace.sleep(job.pace.longest)
+        found = await patiently(job, lambda: find_machine(job.maas.client, job))
+        if found is not None:
+            return found
+
+
+def _new_machine(job: NodeJob) -> NewMachine:
     node = job.node
     target = job.access.bmc(node)
     parameters = {
@@ -64,5 +90,4 @@ async def _create(maas: MaasClient, job: NodeJob) -> Machine:
         "power_driver": "LAN_2_0",
         "cipher_suite_id": "17",
     }
-    new = NewMachine(hostname=node.name, macs=node.macs, architecture=node.architecture, power=parameters)
-    return await maas.create(new, commission=False)
+    return NewMachine(hostname=node.name, macs=node.macs, architecture=node.architecture, power=parameters)

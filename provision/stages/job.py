@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from inventory.model import Node, Profile
 from inventory.records import Facts, NodeState
 from provision.access import Access
+from provision.stages.site_maas import SiteMaas
 from provision.waiting import Pace
+
+DEPLOY_ASKED = "deploy-asked"  # the event that precedes every deployment that we ask MAAS for
 
 # Seconds a stage may take where the profile says nothing.
 _DEADLINES = {
@@ -21,6 +24,7 @@ _DEADLINES = {
     "ssh": 900.0,
     "configured": 5400.0,
     "verified": 900.0,
+    "maas": 1800.0,  # how long a MAAS that does not answer is waited for
 }
 
 
@@ -47,6 +51,7 @@ class NodeJob:
     run: str
     options: Options
     access: Access
+    maas: SiteMaas
     note: Callable[[str], None]  # a line of progress: to the node's log and to whoever watches
     pace: Pace = field(default_factory=Pace)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
+from inventory.admission import ADMITTED
 from provision.errors import NodeFailed
 from provision.maas.model import MachineStatus
-from provision.stages.commissioned import refuse_locked
-from provision.stages.job import NodeJob, Reached
-from provision.stages.maas_wait import machine_of, settle
+from provision.stages.commissioned import refuse_locked, right_machine
+from provision.stages.job import DEPLOY_ASKED, NodeJob, Reached
+from provision.stages.maas_wait import carry_out, machine_of, patiently, settle
 
 _TO_RELEASE = frozenset({MachineStatus.DEPLOYED, MachineStatus.FAILED_DEPLOYMENT, MachineStatus.ALLOCATED})
 _UNDER_WAY = frozenset({MachineStatus.RELEASING, MachineStatus.DISK_ERASING})
@@ -17,24 +16,37 @@ _READY = frozenset({MachineStatus.READY})
 
 
 async def reach(job: NodeJob) -> Reached:
-    """Release the machine if this run has not deployed it yet. Raises MaasError, NodeFailed."""
-    run = job.access.store.run(job.run)
-    async with job.access.maas() as maas:
-        machine = await machine_of(job, maas)
-        refuse_locked(machine, "released")
-        if machine.status in _READY or deployed_since(job, run.started_at):
-            return Reached(f"MAAS status {machine.status_name}", already=True)
-        if machine.status in _TO_RELEASE:
-            job.note(f"releasing from {machine.status_name}: {job.options.reason}")
-            await maas.release(machine.system_id, comment=f"muster {job.run}: {job.options.reason}")
-        elif machine.status not in _UNDER_WAY:
-            reason = f"MAAS status {machine.status_name}: not a state to release from"
-            raise NodeFailed("released", "maas-state", reason)
-        await settle(job, maas, stage="released", wanted=_READY, failed=_FAILED)
+    """Release the machine if this run has not deployed it yet. Raises MaasError, BmcError, NodeFailed."""
+    machine = await patiently(job, lambda: machine_of(job))
+    refuse_locked(machine, "released")
+    if machine.status in _READY or asked_here(job):
+        return Reached(f"MAAS status {machine.status_name}", already=True)
+    if machine.status in _TO_RELEASE:
+        await right_machine(job)
+        _leave_pool(job)
+        job.note(f"releasing from {machine.status_name}: {job.options.reason}")
+        comment = f"muster {job.run}: {job.options.reason}"
+        await carry_out(
+            job,
+            "releasing",
+            lambda: job.maas.client.release(machine.system_id, comment=comment),
+            undone=_TO_RELEASE,
+        )
+    elif machine.status not in _UNDER_WAY:
+        reason = f"MAAS status {machine.status_name}: not a state to release from"
+        raise NodeFailed("released", "maas-state", reason)
+    await settle(job, stage="released", wanted=_READY, failed=_FAILED)
     return Reached("MAAS status Ready")
 
 
-def deployed_since(job: NodeJob, moment: datetime) -> bool:
-    """Whether the node's last deployment is newer than `moment`."""
-    deployed = job.state.deployed_at
-    return deployed is not None and deployed >= moment
+def _leave_pool(job: NodeJob) -> None:
+    """A node about to be wiped is in no pool for jobs, even where the run's start was cut short."""
+    if job.state.pool in ADMITTED:
+        why = f"re-image: {job.options.reason}"
+        job.access.store.set_pool(job.node.name, None, by=job.options.who, why=why, run=job.run)
+
+
+def asked_here(job: NodeJob) -> bool:
+    """Whether this run has already asked for its deployment, so that what stands is to be kept."""
+    asked = job.access.store.events(node=job.node.name, run=job.run, kinds=[DEPLOY_ASKED], limit=1)
+    return bool(asked)

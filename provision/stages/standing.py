@@ -12,7 +12,7 @@ from provision import evidence
 from provision.errors import NodeFailed
 from provision.maas.model import Machine
 from provision.stages.boot_watch import watch_boot
-from provision.stages.job import NodeJob, Reached
+from provision.stages.job import DEPLOY_ASKED, NodeJob, Reached
 from provision.stages.reachable import check_identity
 from provision.stages.wake import ask_boot_id, wait_for_ssh
 
@@ -23,14 +23,11 @@ async def standing_deployment(job: NodeJob, machine: Machine) -> Reached | None:
     The rungs, each once, evidence saved before power is cut: wait, power on, power cycle.
     Raises NodeFailed where the deployment is not ours or is of another image: somebody may use it.
     """
-    state = job.state
-    fresh = state.deployed_at is None
-    if fresh and not _started_here(job):
+    fresh = asked_since_deployed(job)
+    if not fresh and job.state.deployed_at is None:
         reason = f"MAAS says Deployed ({machine.osystem}/{machine.distro_series}) but not by a run of ours"
         raise NodeFailed("deployed", "not-ours", reason, why="it may be in use")
-    found = f"{machine.osystem}/{machine.distro_series}"
-    if found != job.image:
-        raise NodeFailed("deployed", "other-image", f"deployed with {found}, wanted {job.image}")
+    found = refuse_other_image(job, machine)
     if fresh:
         remember(job, machine)
     boot_id = (await ask_boot_id(job)).value
@@ -50,9 +47,22 @@ def remember(job: NodeJob, machine: Machine) -> None:
     job.note("MAAS status Deployed; waiting for SSH")
 
 
-def _started_here(job: NodeJob) -> bool:
-    """Whether this run asked MAAS for the deployment before it was interrupted."""
-    return bool(job.access.store.events(node=job.node.name, run=job.run, kinds=["deploy-asked"], limit=1))
+def refuse_other_image(job: NodeJob, machine: Machine) -> str:
+    """Return the image that stands. Raises NodeFailed where it is not the one that is wanted."""
+    found = f"{machine.osystem}/{machine.distro_series}"
+    if found != job.image:
+        raise NodeFailed("deployed", "other-image", f"deployed with {found}, wanted {job.image}")
+    return found
+
+
+def asked_since_deployed(job: NodeJob) -> bool:
+    """Whether a run of ours asked MAAS for a deployment after the last one that was seen to stand.
+
+    The run may be another one: cancelled, or killed before it saw what became of it.
+    """
+    asked = job.access.store.events(node=job.node.name, kinds=[DEPLOY_ASKED], limit=1)
+    deployed = job.state.deployed_at
+    return bool(asked) and (deployed is None or asked[0].ts > deployed)
 
 
 async def _climb(job: NodeJob) -> str | None:
