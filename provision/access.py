@@ -84,16 +84,20 @@ class Access:
             raise BadRequest(
                 "address", f"{node.name} has no address yet", f"invoke bringup --nodes {node.name}"
             )
-        folder = self.settings.state / "known_hosts"
-        folder.mkdir(parents=True, exist_ok=True)
         return SshTarget(
             node=node.name,
             address=address,
             port=node.ssh_port,
             user=self.site.ssh.user,
             key_file=self.key_file(),
-            known_hosts=folder / node.name,
+            known_hosts=self.known_hosts(node),
         )
+
+    def known_hosts(self, node: Node) -> Path:
+        """Return the file that pins the host key of the node's present deployment."""
+        folder = self.settings.state / "known_hosts"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / node.name
 
     def key_file(self) -> Path:
         """Return the private key's file. Raises SecretMissing when it is not there."""

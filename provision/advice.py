@@ -157,11 +157,14 @@ _WHY = {
     "relaunch-failed": "the nodes are replaced and the hostfile is written",
     "slurm-unanswered": "what cannot be asked counts as in use",
     "unknown-allocation": "it was never made, or all its nodes were returned",
+    "ticket-secret": "a ticket leaves the house; nothing of it was left behind",
+    "ticket-size": "what is left is small and cannot be cut; nothing of it was left behind",
     "unknown-run": "no run of this state folder has this id",
 }
 
 # A failure's code decides the next command where the error class does not.
 _BY_CODE = {
+    "ansible-missing": "install Ansible in this environment, then: invoke bringup --nodes {node}",
     "bug": "send us runner.log from the state folder, then: invoke bringup --nodes {node}",
     "commissioned-failed": _CONSOLE,
     "configured-timeout": _SHOW,
@@ -191,7 +194,16 @@ BMC_CODES = frozenset({"bmc-unreachable", "bmc-auth", "bmc-suite", "bmc-busy", "
 
 # With these the node was not shown to be bad: we, MAAS or a human stood in the way.
 NOT_THE_NODE = frozenset(
-    {"bug", "locked", "max-fail", "not-ours", "other-image", "secret-missing", "state-unusable"}
+    {
+        "ansible-missing",
+        "bug",
+        "locked",
+        "max-fail",
+        "not-ours",
+        "other-image",
+        "secret-missing",
+        "state-unusable",
+    }
     | {advice.code for _, advice in _CLASSES if advice.code.startswith(("maas-", "store-"))}
 )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from inventory.ansible import group_name
 from provision.ansible import PlayEvent, PlayOutcome, PlayPool, PlayRequest, PlayResult
+from provision.ansible_errors import AnsibleMissing
 from provision.errors import NodeFailed
 from provision.stages.job import NodeJob, Reached
 
@@ -16,7 +18,10 @@ async def reach(job: NodeJob, plays: PlayPool) -> Reached:
 
     Raises NodeFailed naming role, task and message.
     """
-    result = await plays.run_play(request_for(job), on_event=_ignore)
+    try:
+        result = await plays.run_play(request_for(job), on_event=_ignore)
+    except AnsibleMissing as error:
+        raise NodeFailed("configured", "ansible-missing", str(error)) from error
     if not result.ok:
         raise _failure(job, result)
     return Reached(f"{job.profile.playbook}: {result.changed} changed", already=result.changed == 0)
@@ -44,6 +49,8 @@ def request_for(job: NodeJob, *, check: bool = False) -> PlayRequest:
             "muster_rack": job.node.rack,
             "muster_profile": job.profile.name,
         },
+        groups=(group_name("rack", job.node.rack), group_name("profile", job.profile.name)),
+        vars_folder=job.access.site.path,
         timeout_s=job.deadline("configured"),
         check=check,
     )

@@ -98,9 +98,7 @@ async def _start(job: NodeJob, machine: Machine) -> None:
         comment = f"muster {job.run}"
         await carry_out(job, "allocating", lambda: maas.allocate(system_id, comment=comment), undone=_READY)
     job.note(f"deploying {job.image}: wipes the disk")
-    known_hosts = job.access.ssh(job.node).known_hosts if job.node.address else None
-    if known_hosts is not None:
-        known_hosts.unlink(missing_ok=True)  # a new deployment has a new host key
+    job.access.known_hosts(job.node).unlink(missing_ok=True)  # a new deployment has a new host key
     system, _, series = job.image.partition("/")
     wanted = Deployment(osystem=system, distro_series=series, comment=f"muster {job.run}")
     await carry_out(job, "deploying", lambda: maas.deploy(system_id, wanted), undone=_READY | _ALLOCATED)
