@@ -16,6 +16,7 @@ from provision.cli.command import Ended, command
 from provision.cli.commands.bringup import seconds
 from provision.cli.progress import Watching
 from provision.cli.selection import NODES, OUTPUT, POOL, RACK, open_site, select, select_or_all
+from provision.pools.standing import breaker_line
 
 _SELECT = {"nodes": NODES, "rack": RACK, "pool": POOL, "output": OUTPUT}
 
@@ -30,6 +31,9 @@ def status(output: str = "table") -> None:
         total = {key: sum(int(str(row[key])) for row in rows) for key in rows[0] if key != "rack"}
         rows.append({"rack": "total", **total})
     render.answer("racks", rows, list(rows[0]) if rows else ("rack",), output)
+    sys.stdout.flush()
+    if (breaker := access.store.breaker()).tripped_at is not None:
+        sys.stderr.write(f"{breaker_line(breaker)}\n")
 
 
 def _racks(access: Access) -> list[tuple[str, tuple[Node, ...]]]:

@@ -42,7 +42,7 @@ def check(output: str = "table") -> None:
 def doctor(output: str = "table") -> None:
     """Look at what Muster itself needs: tools, disk, databases, MAAS, runs without a runner."""
     access = open_site()
-    rows = [*_tools(), _disk(access), *_engine(access), _maas(access)]
+    rows = [*_tools(), _disk(access), *_engine(access), _breaker(access), _maas(access)]
     render.answer("findings", rows, ("thing", "state", "detail", "next"), output)
     if any(row["state"] != "ok" for row in rows):
         sys.stdout.flush()
@@ -92,6 +92,17 @@ def _engine(access: Access) -> Sequence[dict[str, object]]:
                     _finding(f"run {record.id}", False, detail, f"invoke bringup --resume {record.id}")
                 )
     return rows
+
+
+def _breaker(access: Access) -> dict[str, object]:
+    breaker = access.store.breaker()
+    detail = f"{len(breaker.left)} nodes left the reliable pool by automation within an hour"
+    return _finding(
+        "automatic quarantine",
+        breaker.tripped_at is None,
+        breaker.why or detail,
+        "docs/runbooks/breaker.md",
+    )
 
 
 def _maas(access: Access) -> dict[str, object]:
