@@ -12,6 +12,7 @@ from bmc import errors as bmc
 from inventory import errors as inventory
 from provision import errors as provision
 from provision.maas import errors as maas
+from provision.ticket import errors as ticket
 
 EXIT_OK = 0
 EXIT_BUG = 1
@@ -58,6 +59,8 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     (inventory.SecretMissing, Advice(EXIT_BAD_REQUEST, "secret-missing", "docs/runbooks/secret-missing.md")),
     (inventory.UnknownRun, Advice(EXIT_BAD_REQUEST, "unknown-run", "invoke runs")),
     (provision.UnknownAllocation, Advice(EXIT_BAD_REQUEST, "unknown-allocation", "invoke pool.status")),
+    (ticket.SecretInTicket, Advice(EXIT_BAD_REQUEST, "ticket-secret", "docs/runbooks/ticket-secret.md")),
+    (ticket.TicketTooLarge, Advice(EXIT_BAD_REQUEST, "ticket-size", "docs/runbooks/ticket-size.md")),
     # what was refused
     (provision.Refused, Advice(EXIT_REFUSED, "refused", "docs/runbooks/{guard}.md")),
     (provision.Declined, Advice(EXIT_REFUSED, "declined", "run it again and confirm, or say --yes")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from invoke.collection import Collection
 
-from provision.cli.commands import acting, bmcs, bringup, consoles, looking, pools, power, site
+from provision.cli.commands import acting, bmcs, bringup, consoles, looking, pools, power, site, ticket
 
 
 def collection() -> Collection:
@@ -26,6 +26,7 @@ def collection() -> Collection:
         looking.runs_,
         looking.watch,
         site.doctor,
+        ticket.ticket,
     ):
         root.add_task(task)
     for name, tasks in (
