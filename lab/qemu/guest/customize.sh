@@ -50,9 +50,10 @@ for unit in systemd-networkd.service ssh.service serial-getty@ttyS0.service \
   chroot "$root" systemctl -q enable "$unit"
 done
 # What costs seconds of an emulated processor and serves nobody here.
-for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer \
-  e2scrub_reap.service fstrim.timer getty@tty1.service man-db.timer \
-  systemd-networkd-wait-online.service systemd-timesyncd.service; do
+for unit in apt-daily.timer apt-daily-upgrade.timer dev-hugepages.mount dev-mqueue.mount \
+  dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer getty@tty1.service \
+  man-db.timer sys-kernel-debug.mount sys-kernel-tracing.mount systemd-networkd-wait-online.service \
+  systemd-remount-fs.service systemd-sysusers.service systemd-timesyncd.service; do
   ln -sf /dev/null "$root/etc/systemd/system/$unit"
 done
 rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/*.bin "$root/usr/share/man" \

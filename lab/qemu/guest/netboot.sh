@@ -32,6 +32,7 @@ report_text() {
 report() {
   report_text "$@" >/tmp/report.json
   : >"$results"
+  next=''
   attempt=1
   until wget -q -O /tmp/answer --post-file=/tmp/report.json "$server/boot/$mac/report"; do
     [ "$attempt" -ge 10 ] && { say "report $1 $2 was not accepted"; return 1; }
@@ -55,8 +56,9 @@ stop_with_shell() {
   exec setsid cttyhack sh
 }
 
+# do_next DEFAULT: what MAAS said last, or the default where it said nothing.
 do_next() {
-  case $next in
+  case ${next:-$1} in
     poweroff)
       say "powering off"
       poweroff -f
@@ -75,7 +77,7 @@ fail_install() {
   say "installation: FAILED: $*"
   add_result "$log" 1 "$log" /dev/null
   report installation failed "$*"
-  do_next
+  do_next stay
 }
 
 start_network() {
@@ -121,7 +123,7 @@ commission() {
   report commissioning finished "hardware collected" || stop_with_shell "the results reached nobody"
   say "commissioning: finished"
   [ "$next" = testing ] && run_tests
-  do_next
+  do_next poweroff
 }
 
 # None of MAAS's test programs is here; MAAS takes those that nobody reports by name for passed.
@@ -175,7 +177,7 @@ install() {
   say "installation: finished"
   add_result "$log" 0 "$log" /dev/null
   report installation finished "installed" || stop_with_shell "installed, yet MAAS does not know"
-  do_next
+  do_next reboot
 }
 
 : >"$results"
@@ -189,15 +191,15 @@ case $intent in
   commission) commission ;;
   enlist)
     report enlistment finished "$(tr 'A-Z' 'a-z' </sys/class/dmi/id/product_serial)"
-    do_next
+    do_next poweroff
     ;;
   test)
     run_tests
-    do_next
+    do_next poweroff
     ;;
   rescue)
     report rescue started "a shell on the console"
-    do_next
+    do_next stay
     ;;
   *) stop_with_shell "nothing that this environment can do" ;;
 esac

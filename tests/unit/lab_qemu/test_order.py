@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 
 import pytest
 from hypothesis import given, settings
@@ -51,13 +52,17 @@ def test_no_token_is_shown() -> None:
     assert "hush" not in repr(BootOrder(Intent.INSTALL, token="hush", user_data="hush"))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, database=None)
 @given(hostname=TEXT, token=TEXT, keys=st.lists(TEXT, max_size=3))
 def test_a_shell_reads_back_every_value_and_runs_none(hostname: str, token: str, keys: list[str]) -> None:
     order = BootOrder(Intent.INSTALL, hostname=hostname, token=token, ssh_keys=tuple(keys))
     script = shell_order(order, address="127.77.3.1", image_bytes=7)
     script += r'printf "%s\0" "$intent" "$hostname" "$token" "$ssh_keys" "$address" "$image_bytes"'
-    done = subprocess.run(["sh"], input=script.encode(), capture_output=True, check=True)
+    # Were the quoting broken, chance would write commands: give them no program and no folder.
+    with tempfile.TemporaryDirectory() as nowhere:
+        done = subprocess.run(
+            ["/bin/sh"], input=script.encode(), capture_output=True, check=True, cwd=nowhere, env={"PATH": ""}
+        )
     assert done.stderr == b""
     values = ["install", hostname, token, "\n".join(keys), "127.77.3.1", "7"]
     assert done.stdout == "".join(f"{value}\0" for value in values).encode()
