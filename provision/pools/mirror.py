@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from inventory.admission import HELD
@@ -13,14 +14,18 @@ from provision.access import Access
 from provision.maas.client import MaasClient
 from provision.maas.errors import MaasError, MaasRejected
 from provision.maas.model import Machine
+from provision.maas.transport import Limits
 from provision.pools import files
 
 NO_POOL = "default"  # MAAS's own, where it puts machines that nobody placed
 TAGS = tuple(f"muster-{pool}" for pool in Pool)
+# Nobody waits long for a picture: a MAAS that is away is shown everything later.
+_LIMITS = Limits(call_timeout_s=20.0, deadline_s=30.0)
+_AT_ONCE = 4
 _OURS = "muster: "  # how a description that we wrote begins
 
 
-async def mirror(access: Access, nodes: Sequence[str]) -> list[str]:
+async def mirror(access: Access, nodes: Sequence[str], *, limits: Limits | None = None) -> list[str]:
     """Show the nodes' pools to MAAS, and all nodes' to monitoring and launchers. Returns problems, in words.
 
     The store is the truth: a MAAS that is away or refuses does not undo a decision, and the next
@@ -28,7 +33,7 @@ async def mirror(access: Access, nodes: Sequence[str]) -> list[str]:
     """
 
     async def work(names: frozenset[str]) -> Mapping[str, str]:
-        return await _show(access, names)
+        return await _show(access, names, limits or _LIMITS)
 
     found = await access.showing.ask(nodes, work)
     groups: dict[str, list[str]] = {}
@@ -65,7 +70,7 @@ def maas_description(state: NodeState, shown: str) -> str:
     return f"{_OURS}{maas_pool(state)}" if shown else ""
 
 
-async def _show(access: Access, names: frozenset[str]) -> dict[str, str]:
+async def _show(access: Access, names: frozenset[str], limits: Limits) -> dict[str, str]:
     problems = {name: problem for problem in publish(access) for name in names}
     states = access.store.nodes()
     machines = {
@@ -74,13 +79,13 @@ async def _show(access: Access, names: frozenset[str]) -> dict[str, str]:
         if (state := states.get(name)) is not None and state.system_id
     }
     if machines:
-        problems |= await _show_in_maas(access, machines)
+        problems |= await _show_in_maas(access, machines, limits)
     return problems
 
 
-async def _show_in_maas(access: Access, states: Mapping[str, NodeState]) -> dict[str, str]:
+async def _show_in_maas(access: Access, states: Mapping[str, NodeState], limits: Limits) -> dict[str, str]:
     try:
-        async with access.maas() as maas:
+        async with access.maas_within(limits) as maas:
             shown = await maas.machines(ids=sorted(states))
             await _make_pools(maas, states.values())
             problems = await _place(maas, states, shown)
@@ -98,8 +103,9 @@ async def _make_pools(maas: MaasClient, states: Iterable[NodeState]) -> None:
 async def _place(
     maas: MaasClient, states: Mapping[str, NodeState], shown: Sequence[Machine]
 ) -> dict[str, str]:
-    problems = {}
-    for machine in shown:
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(machine: Machine) -> tuple[str, str]:
         state = states[machine.system_id]
         wanted = {
             "pool": (machine.pool, maas_pool(state)),
@@ -108,11 +114,15 @@ async def _place(
         fields = {name: text for name, (old, text) in wanted.items() if old != text}
         try:
             if fields:
-                await maas.update(machine.system_id, **fields)
+                async with room:
+                    await maas.update(machine.system_id, **fields)
         except MaasRejected as error:
             # A locked machine stays as it is; the others are shown.
-            problems[state.name] = f"MAAS does not show its pool yet: {error}"
-    return problems
+            return state.name, f"MAAS does not show its pool yet: {error}"
+        return state.name, ""
+
+    found = await asyncio.gather(*(one(machine) for machine in shown))
+    return {name: problem for name, problem in found if problem}
 
 
 async def _tag(maas: MaasClient, states: Mapping[str, NodeState], shown: Sequence[Machine]) -> dict[str, str]:
