@@ -3,6 +3,8 @@
 Every client logs in with cipher suite 17, asks for the power state and logs out, against the lab's
 BMCs in a process of their own that answer after 10 ms. Wall time counts from the first packet for
 Python clients (their imports are listed apart) and from the start of the process for the others.
+Then a full sweep (power, event log, every sensor record and reading, nothing cached) beside
+FreeIPMI's three tools, and six Redfish requests over TLS to each beside plain aiohttp.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import concurrent.futures
+import importlib
 import json
 import os
 import resource
@@ -28,9 +31,16 @@ sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Pa
 
 USER, PASSWORD = "admin", "bench-secret"
 PORT = 9623
+WEB_PORT = 9443
 NET = "127.63"
 DELAY_S = 0.010
 SUITE = 17
+WEB_AT_ONCE = 64
+WEB_PATHS = (
+    "/redfish/v1/Systems",
+    "/redfish/v1/Systems/System.Embedded.1",
+    "/redfish/v1/Managers/iDRAC.Embedded.1",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,7 @@ def hosts(count: int) -> list[str]:
 # --- the rack
 
 
-async def serve(count: int) -> None:
+async def serve(count: int, web: bool) -> None:
     """Run the lab's BMCs until the parent closes our standard input."""
     from lab.bmc import BmcSpec, BmcUser, LightChassis, start_rack
 
@@ -64,6 +74,7 @@ async def serve(count: int) -> None:
             users,
             port=PORT,
             delay_s=DELAY_S,
+            redfish_port=WEB_PORT if web else None,
         )
         for number, host in enumerate(hosts(count))
     ]
@@ -74,9 +85,9 @@ async def serve(count: int) -> None:
 
 
 @contextmanager
-def rack(count: int) -> Iterator[subprocess.Popen[str]]:
+def rack(count: int, *, web: bool = False) -> Iterator[subprocess.Popen[str]]:
     """Start the rack in a process of its own."""
-    words = [sys.executable, __file__, "--serve", str(count)]
+    words = [sys.executable, __file__, "--serve", str(count), *(["--web"] if web else [])]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdin is not None
@@ -123,7 +134,7 @@ async def ours(count: int, sweep: bool) -> int:
     return sum(result.ok for result in results.values())
 
 
-def pyghmi(count: int, sweep: bool) -> int:
+def by_pyghmi(count: int, sweep: bool) -> int:
     from pyghmi.ipmi.command import Command  # type: ignore[import-not-found]
 
     def one(host: str) -> bool:
@@ -139,17 +150,66 @@ def pyghmi(count: int, sweep: bool) -> int:
         return sum(pool.map(one, hosts(count)))
 
 
+async def redfish_ours(count: int) -> int:
+    """Root, login, three resources, logout: by our client."""
+    from bmc.capability import BmcTarget, Credential
+    from bmc.fleet import each
+    from bmc.redfish.client import Client, logged_in
+
+    credential = Credential(USER, PASSWORD)
+    targets = [BmcTarget(host, host, credential, redfish_port=WEB_PORT) for host in hosts(count)]
+
+    async def six(target: BmcTarget) -> int:
+        async with logged_in(Client(target)) as client:
+            for path in WEB_PATHS:
+                await client.get(path)
+        return 1
+
+    results = await each(targets, six, per_subnet=WEB_AT_ONCE, total=WEB_AT_ONCE, deadline_s=120)
+    return sum(result.ok for result in results.values())
+
+
+async def redfish_plain(count: int) -> int:
+    """The same six requests written by hand with aiohttp."""
+    import aiohttp
+
+    gate = asyncio.Semaphore(WEB_AT_ONCE)
+
+    async def six(host: str) -> int:
+        base = f"https://{host}:{WEB_PORT}"
+        login = {"UserName": USER, "Password": PASSWORD}
+        async with gate, aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as http:
+            async with http.get(f"{base}/redfish/v1") as answer:
+                await answer.json()
+            async with http.post(f"{base}/redfish/v1/SessionService/Sessions", json=login) as answer:
+                where, token = answer.headers["Location"], {"X-Auth-Token": answer.headers["X-Auth-Token"]}
+            for path in WEB_PATHS:
+                async with http.get(base + path, headers=token) as answer:
+                    await answer.json()
+            async with http.delete(base + where, headers=token) as answer:
+                return int(answer.status < 300)
+
+    return sum(await asyncio.gather(*map(six, hosts(count))))
+
+
 def run_client(name: str, count: int, sweep: bool) -> None:
     """Be a client; print what it took as JSON."""
-    if name == "ours":
-        import uvloop
+    import aiohttp  # noqa: F401  imports are start, not work
+    import uvloop
 
-        import bmc.drivers
-        import bmc.fleet  # noqa: F401
-    else:
-        import pyghmi.ipmi.command
+    import bmc.drivers
+    import bmc.fleet  # noqa: F401
+
+    if name == "pyghmi":
+        importlib.import_module("pyghmi.ipmi.command")
+    work = {
+        "ours": lambda: uvloop.run(ours(count, sweep)),
+        "pyghmi": lambda: by_pyghmi(count, sweep),
+        "ours (https)": lambda: uvloop.run(redfish_ours(count)),
+        "plain aiohttp": lambda: uvloop.run(redfish_plain(count)),
+    }[name]
     cpu, wall = time.process_time(), time.perf_counter()
-    answered = uvloop.run(ours(count, sweep)) if name == "ours" else pyghmi(count, sweep)
+    answered = work()
     took = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu, "answered": answered}
     took["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(took), flush=True)
@@ -170,13 +230,15 @@ def python_client(name: str, count: int, sweep: bool) -> Took:
 
 def program(name: str, words: Sequence[str], good: str) -> Took:
     """Run a program; `good` is what a line of success holds."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
-    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=300)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        said = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
     wall = time.perf_counter() - started
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Took(name, wall, cpu, after.ru_maxrss / 1024, done.stdout.count(good))
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Took(name, wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, said.count(good))
 
 
 def freeipmi(tool: str, count: int, folder: Path, *words: str) -> list[str]:
@@ -251,40 +313,83 @@ def login_power_logout(count: int, repeat: int, folder: Path, peers: bool) -> di
     return found
 
 
-def ratio(found: dict[str, Took], what: str = "wall_s") -> float | None:
-    if "ipmipower" not in found:
+def sweep(count: int, repeat: int, folder: Path) -> dict[str, Took]:
+    rows: dict[str, list[Took]] = {}
+    for _ in range(repeat):
+        rows.setdefault("ours", []).append(python_client("ours", count, True))
+        if shutil.which("ipmi-sensors"):
+            rows.setdefault("ipmipower", []).append(freeipmi_sweep(count, folder))
+    found = {name: middle(runs) for name, runs in rows.items()}
+    show(
+        f"power, event log, all sensor records and readings, no cache: {count} BMCs",
+        list(found.values()),
+        found.get("ipmipower", found["ours"]),
+    )
+    return found
+
+
+def redfish(count: int, repeat: int) -> dict[str, Took]:
+    rows: dict[str, list[Took]] = {}
+    for _ in range(repeat):
+        rows.setdefault("ours", []).append(python_client("ours (https)", count, False))
+        rows.setdefault("plain", []).append(python_client("plain aiohttp", count, False))
+    found = {name: middle(runs) for name, runs in rows.items()}
+    show(
+        f"six Redfish requests each over TLS: {count} BMCs, {WEB_AT_ONCE} at once",
+        list(found.values()),
+        found["plain"],
+    )
+    return found
+
+
+def ratio(found: dict[str, Took], what: str = "wall_s", peer: str = "ipmipower") -> float | None:
+    if peer not in found:
         return None
-    return round(getattr(found["ours"], what) / getattr(found["ipmipower"], what), 3)
+    return round(getattr(found["ours"], what) / getattr(found[peer], what), 3)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--counts", type=int, nargs="+", default=[64, 512])
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="leave out the slow peers and the sweep")
+    parser.add_argument("--quick", action="store_true", help="only log in, power, log out, beside ipmipower")
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--web", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--client", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--sweep", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
-        asyncio.run(serve(args.serve))
+        asyncio.run(serve(args.serve, args.web))
         return
     if args.client:
         run_client(args.client[0], int(args.client[1]), args.sweep)
         return
-    report: dict[str, object] = {}
+    report: dict[str, object] = {"complete": True}
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        for count in args.counts:
-            with rack(count):
-                found = login_power_logout(count, args.repeat, folder, not args.quick)
+        measure(args, Path(made), report)
+    if args.json:
+        print(json.dumps(report))
+
+
+def measure(args: argparse.Namespace, folder: Path, report: dict[str, object]) -> None:
+    """Run every comparison; the report's plain keys are of the largest count."""
+    for count in args.counts:
+        with rack(count):
+            found = login_power_logout(count, args.repeat, folder, not args.quick)
             report[f"wall_ratio_to_ipmipower_{count}"] = ratio(found)
             report["wall_ratio_to_ipmipower"] = ratio(found)
             report["cpu_ratio_to_ipmipower"] = ratio(found, "cpu_s")
-            report["complete"] = all(row.answered == count for row in found.values())
-    if args.json:
-        print(json.dumps(report))
+            report["complete"] = bool(report["complete"]) and found["ours"].answered == count
+            if not args.quick and count == max(args.counts):
+                swept = sweep(count, min(args.repeat, 3), folder)
+                report["sweep_wall_ratio_to_freeipmi"] = ratio(swept)
+                report["sweep_cpu_ratio_to_freeipmi"] = ratio(swept, "cpu_s")
+    if not args.quick:
+        count = max(args.counts)
+        with rack(count, web=True):
+            web = redfish(count, min(args.repeat, 3))
+        report["redfish_cpu_ratio_to_aiohttp"] = ratio(web, "cpu_s", "plain")
 
 
 if __name__ == "__main__":

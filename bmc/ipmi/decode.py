@@ -6,8 +6,8 @@ checksums. So names are rewritten before it sees them, and whatever it raises is
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -53,8 +53,12 @@ class SensorTable:
     unread: int = 0
 
 
-def sensor_table(records: Sequence[bytes], manufacturer: int = 0, product: int = 0) -> SensorTable:
-    """Decode a sensor repository; a record that makes no sense is counted and left out."""
+@functools.lru_cache(maxsize=64)
+def sensor_table(records: tuple[bytes, ...], manufacturer: int = 0, product: int = 0) -> SensorTable:
+    """Decode a sensor repository; a record that makes no sense is counted and left out.
+
+    Nodes of a kind have equal repositories, so what was decoded once is shared.
+    """
     sensors: dict[str, sdr.SDREntry] = {}
     frus: dict[int, sdr.SDREntry] = {}
     readable: list[Sensor] = []
@@ -101,7 +105,7 @@ def _value(entry: sdr.SDREntry, raw: int) -> float | None:
 
 
 def _tidy(value: float) -> float:
-    return float(f"{value:.6g}")
+    return round(value, 6)
 
 
 def _with_plain_name(record: bytes) -> bytearray:

@@ -5,6 +5,7 @@ What comes from a BMC is never trusted: a packet that does not parse is `None`.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import os
 import struct
@@ -21,6 +22,7 @@ RAKP1, RAKP2, RAKP3, RAKP4 = 0x12, 0x13, 0x14, 0x15
 NAME_ONLY_LOOKUP = 0x10  # look users up by name alone, not by name and privilege
 
 _HEADER = 16  # RMCP, authentication type, payload type, session, sequence, length
+_TRAILERS = [b"\xff" * n + bytes((n, 7)) for n in range(4)]
 _SESSION_HEAD = struct.Struct("<BB4sIH")
 _PADS = [bytes(range(1, n + 1)) + bytes([n]) for n in range(16)]
 
@@ -73,16 +75,6 @@ def open_request(console_id: bytes, suite: Suite) -> bytes:
     return console_id + proposals
 
 
-def parse_answer(message: bytes) -> tuple[int, int, int, bytes] | None:
-    """Return (netfn, command, sequence, completion code and data) of an IPMI answer.
-
-    Checksums are not looked at: UDP's and the session's own are better, and some BMCs err here.
-    """
-    if len(message) < 8:
-        return None
-    return message[1] >> 2, message[5], message[4] >> 2, message[6:-1]
-
-
 def setup_body(datagram: bytes) -> bytes | None:
     """Return the payload of a handshake packet."""
     length = int.from_bytes(datagram[14:16], "little")
@@ -107,7 +99,9 @@ class Seal:
 
     def __init__(self, suite: Suite, session_key: bytes, bmc_id: bytes) -> None:
         self._tag_length = suite.tag_length
-        self._mac = hmac.new(hmac.digest(session_key, b"\x01" * 20, suite.digest), digestmod=suite.digest)
+        key = hmac.digest(session_key, b"\x01" * 20, suite.digest).ljust(64, b"\x00")
+        self._inner = hashlib.new(suite.digest, bytes(byte ^ 0x36 for byte in key))
+        self._outer = hashlib.new(suite.digest, bytes(byte ^ 0x5C for byte in key))
         aes = AES(hmac.digest(session_key, b"\x02" * 20, suite.digest)[:16])
         self._encryptor = Cipher(aes, CBC(os.urandom(16))).encryptor()
         self._decryptor = Cipher(aes, CBC(bytes(16))).decryptor()
@@ -115,9 +109,11 @@ class Seal:
         self._sequence = 0
 
     def _tag(self, signed: bytes) -> bytes:
-        mac = self._mac.copy()
-        mac.update(signed)
-        return mac.digest()[: self._tag_length]
+        """Return the HMAC of `signed`; with the key's part done once it takes half the time."""
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(signed)
+        outer.update(inner.digest())
+        return outer.digest()[: self._tag_length]
 
     def seal(self, payload_type: int, payload: bytes) -> bytes:
         """Encrypt and sign `payload` under the next sequence number."""
@@ -125,8 +121,7 @@ class Seal:
         secret = self._encryptor.update(os.urandom(16) + payload + _PADS[-(len(payload) + 1) % 16])
         head = (0xC0 | payload_type, self._bmc_id, self._sequence, len(secret))
         signed = _SESSION_HEAD.pack(6, *head) + secret
-        filler = -(len(signed) + 2) % 4
-        signed += b"%b%c\x07" % (b"\xff" * filler, filler)
+        signed += _TRAILERS[-(len(signed) + 2) % 4]
         return RMCP_IPMI + signed + self._tag(signed)
 
     def open(self, datagram: bytes) -> bytes | None:

@@ -7,7 +7,6 @@ import os
 import random
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from bmc import errors
@@ -49,16 +48,6 @@ class _StartOver(Exception):
     """The handshake got out of step with the BMC."""
 
 
-@dataclass(slots=True)
-class _Waiting:
-    key: tuple[int, ...]
-    future: asyncio.Future[bytes | None]
-
-    def end(self, answer: bytes | None = None) -> None:
-        if not self.future.done():
-            self.future.set_result(answer)
-
-
 class Session:
     """A session; `open` before use, `close` always. One command is outstanding at a time."""
 
@@ -71,7 +60,10 @@ class Session:
         self._endpoint = endpoint
         self._console_id = self._latest = b""
         self._seal: packet.Seal | None = None
-        self._waiting: _Waiting | None = None
+        self._answer: asyncio.Future[bytes | None] | None = None
+        self._wanted: tuple[int, ...] = ()  # what the answer waited for must carry
+        self._alarm: asyncio.TimerHandle | None = None
+        self._give_up_at = 0.0
         self._lock = asyncio.Lock()
         self._sequence = self._nonsense = 0
         self._retransmitted = self._dead = False
@@ -199,9 +191,8 @@ class Session:
         def again() -> bytes:
             nonlocal tag
             tag = (tag + 1) % 256
-            if self._waiting is not None and ask == packet.RAKP1:
-                # The BMC draws a new random number for each try; only the newest counts.
-                self._waiting.key = (answer, tag)
+            if ask == packet.RAKP1:  # the BMC draws a new random number for each try: only the newest counts
+                self._wanted = (answer, tag)
             return packet.setup(ask, b"%c\x00\x00\x00%b" % (tag, body))
 
         try:
@@ -302,21 +293,24 @@ class Session:
         finally:
             self._seal = None
             self._endpoint.leave(self._console_id)
+            if self._alarm is not None:
+                self._alarm.cancel()
 
-    async def _exchange(self, make: Callable[[], bytes], key: tuple[int, ...], deadline_s: float) -> bytes:
-        """Send what `make` returns until an answer to `key` comes. Raises Unreachable, BadAnswer."""
+    async def _exchange(self, make: Callable[[], bytes], wanted: tuple[int, ...], deadline_s: float) -> bytes:
+        """Send what `make` returns until what is `wanted` comes. Raises Unreachable, BadAnswer."""
         loop, trip = asyncio.get_running_loop(), self._endpoint.trip(self.address)
         wait, started, nonsense = trip.wait_s(), loop.time(), self._nonsense
         sent, end = started, started + deadline_s
-        waiting = self._waiting = _Waiting(key, loop.create_future())
+        self._wanted = wanted
         try:
             while True:
+                future: asyncio.Future[bytes | None] = loop.create_future()
+                self._answer = future
                 self._endpoint.send(make(), self.address)
-                timer = loop.call_at(min(sent + wait, end), waiting.end)
-                try:
-                    answer = await waiting.future
-                finally:
-                    timer.cancel()
+                self._give_up_at = min(sent + wait, end)
+                if self._alarm is None or self._alarm.when() > self._give_up_at:
+                    self._ring(loop)
+                answer = await future
                 if answer is not None:
                     if sent == started:  # after a retransmission nobody knows which try was answered
                         trip.measure(loop.time() - sent)
@@ -327,16 +321,31 @@ class Session:
                 self._retransmitted = True
                 self._endpoint.counts.retransmitted += 1
                 wait = trip.backed_off = wait * _GROWTH * random.uniform(0.9, 1.1)  # noqa: S311  spreads load
-                waiting.future = loop.create_future()
         finally:
-            self._waiting = None
+            self._answer = None
         if self._nonsense > nonsense:
             raise BadAnswer(self.node, self.host, f"{self._nonsense - nonsense} packets that do not parse")
         raise Unreachable(self.node, self.host, deadline_s)
 
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Set the alarm. It is left standing when an answer comes: most exchanges then need none."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = loop.call_at(self._give_up_at, self._rang, loop)
+
+    def _rang(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._alarm = None
+        if self._answer is None or self._answer.done():
+            return
+        if loop.time() < self._give_up_at:
+            self._ring(loop)
+        else:
+            self._answer.set_result(None)
+
     def handshake_received(self, kind: int, body: bytes) -> None:
         self._latest = body
-        self._answered((kind, body[0]), body)
+        if self._wanted in ((kind,), (kind, body[0])):
+            self._answered(body)
 
     def payload_received(self, kind: int, datagram: bytes) -> None:
         payload = self._seal.open(datagram) if self._seal is not None else None
@@ -351,12 +360,15 @@ class Session:
             self.on_sol(int.from_bytes(datagram[10:14], "little"), payload)
 
     def message_received(self, message: bytes) -> None:
-        parsed = packet.parse_answer(message)
-        if parsed is None:
-            self._nonsense += 1
-        else:
-            self._answered(parsed[:3], parsed[3])
+        """Take an IPMI answer: network function, command, sequence; completion code and data.
 
-    def _answered(self, key: tuple[int, ...], answer: bytes) -> None:
-        if self._waiting is not None and self._waiting.key == key[: len(self._waiting.key)]:
-            self._waiting.end(answer)
+        Checksums are not looked at: UDP's and the session's own are better, and some BMCs err here.
+        """
+        if len(message) < 8:
+            self._nonsense += 1
+        elif self._wanted == (message[1] >> 2, message[5], message[4] >> 2):
+            self._answered(message[6:-1])
+
+    def _answered(self, answer: bytes) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(answer)

@@ -81,7 +81,7 @@ def full_record(name: bytes = b"CPU1 Temp", coding: int = 0xC0, **changes: int) 
 
 
 def only(record: bytes) -> SensorTable:
-    table = sensor_table([record])
+    table = sensor_table((record,))
     assert table.unread == 0
     return table
 
@@ -132,7 +132,7 @@ def test_a_name_that_is_no_ascii_is_still_a_name() -> None:
 
 
 def test_a_broken_record_is_counted_and_hides_no_other() -> None:
-    table = sensor_table([b"", full_record()[:20], full_record()])
+    table = sensor_table((b"", full_record()[:20], full_record()))
     assert len(table.readable) == 1
     assert table.unread == 2
 
