@@ -12,7 +12,7 @@ from health.evidence import Evidence
 from health.outcome import Outcome, conclude
 from health.readers.ipmi import read_sel
 from health.readers.json_text import only
-from health.rules.bmc import judge_events
+from health.rules.bmc import judge_events, judge_unlisted
 from inventory.model import Profile
 
 ID = "bmc.events"
@@ -33,7 +33,8 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     if len(found) < counted or len(ids) != len(found):
         raise Unreadable("ipmitool sel elist", f"it lists {len(found)} of {counted} events")
     recent = tuple(one for one in found if not days or _younger(one.date, evidence.ended.wall_clock, days))
-    return conclude(ID, judge_events(recent), f"{len(recent)} events, none standing")
+    findings = [*judge_events(recent), *judge_unlisted(recent)]
+    return conclude(ID, findings, f"{len(recent)} events, none standing")
 
 
 def _younger(date: str, now: float, days: float) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from health import limits
 from health.check import Check, Level
 from health.checks.sources import NVIDIA_SMI, gpus
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, conclude
-from health.rules import expect
+from health.rules import expect, gpu
 from inventory.model import Profile
 
 ID = "gpu.clocks"
+# Newer parts have no such clocks.
+_ABSENT = re.compile(r"(?i)\[?N/A|.*deprecated|\[?not supported")
 
 
 def judge(evidence: Evidence, profile: Profile) -> Outcome:
@@ -25,6 +29,9 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
             one, "max_clocks/memory", memory, "highest memory clock in MHz", Action.INVESTIGATE
         )
         application = one.number("applications_clocks/graphics")
+        said = one.fields.get("applications_clocks/graphics", "")
+        if application is None and one.has("applications_clocks") and not _ABSENT.match(said):
+            findings.append(gpu.unreadable(one, "the application clock"))
         if application is not None and application < sm:
             message = f"application clock is set to {application:g} MHz of {sm:g}"
             findings.append(Finding("gpu", one.name, message, Action.RESTART_SERVICE))

@@ -7,7 +7,7 @@ from health.check import Check, Level
 from health.checks.sources import NVIDIA_SMI, gpus
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, conclude
-from health.rules import expect
+from health.rules import expect, gpu
 from inventory.model import Profile
 
 ID = "gpu.model"
@@ -23,6 +23,11 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
         findings += expect.gpu_number(
             one, "fb_memory_usage/total", memory, "memory in MiB", Action.VENDOR_TICKET
         )
+    findings += [
+        gpu.unreadable(one, "the serial")
+        for one in found
+        if one.value("serial_number") is None and one.fields.get("serial_number") != "N/A"
+    ]
     serials = [one.value("serial_number") for one in found]
     twice = {serial for serial in serials if serial and serials.count(serial) > 1}
     findings += [

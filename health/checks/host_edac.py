@@ -21,7 +21,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     findings, seen = [], 0
     for path, text in found.items():
         controller, kind = path.split("/")[-2], path.rsplit("/", 1)[-1]
-        if not text.strip().isdigit():
+        if not text.strip().isdecimal():
             raise Unreadable(path, f"it says {text.strip()[:20]!r}")
         seen += kind == "ue_count"
         count = int(text)

@@ -21,7 +21,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     online = cpu_set(whole(evidence, ONLINE.id).text)
     odd = {path.split("/")[5]: text.strip() for path, text in found.items() if text.strip() not in wanted}
     findings = []
-    if len(found) < len(online):
+    if len(found) != len(online):
         message = f"{len(found)} of {len(online)} CPUs show a governor"
         findings.append(Finding("cpu", "CPUs of this node", message, Action.RERUN, Status.UNKNOWN))
     if odd:

@@ -23,10 +23,10 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     text = whole(evidence, LIMITS.id).text
     if not text.startswith("Limit "):
         raise Unreadable("/proc/self/limits", "it has no heading")
-    lock = only("/proc/self/limits", r"^Max locked memory\s+(\S+)\s+(\S+)", text)
-    opened = only("/proc/self/limits", r"^Max open files\s+(\S+)\s+(\S+)", text)
+    lock = only("/proc/self/limits", r"^Max locked memory\s+(\S+)\s+(\S+)\s+bytes\s*$", text)
+    opened = only("/proc/self/limits", r"^Max open files\s+(\S+)\s+(\S+)\s+files\s*$", text)
     findings = expect.one_of("host", "memlock", lock[1], memlock, "locked memory limit", Action.REIMAGE)
-    if opened[2] != "unlimited" and (not opened[2].isdigit() or int(opened[2]) < files_min):
+    if opened[2] != "unlimited" and (not opened[2].isdecimal() or int(opened[2]) < files_min):
         message = f"at most {opened[2]} open files; the profile wants {files_min:g}"
         findings.append(Finding("host", "open files", message, Action.REIMAGE))
     return conclude(ID, findings, f"locked memory {lock[1]}, open files {opened[2]}")

@@ -27,6 +27,8 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     for mount in wanted:
         if mount not in options:
             findings.append(Finding("disk", mount, f"{mount} is not mounted", Action.REIMAGE))
+        elif not {"ro", "rw"} & set(options[mount][1]):
+            raise Unreadable("/proc/mounts", f"it does not say whether {mount} is mounted to write")
         elif "ro" in options[mount][1]:
             message = f"{mount} is mounted read-only: the kernel does that after an error"
             findings.append(Finding("disk", f"{options[mount][0]} on {mount}", message, Action.REIMAGE))

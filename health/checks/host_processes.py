@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from health import limits
 from health.check import Check, Collect, Level
 from health.checks.sources import whole
@@ -11,6 +13,7 @@ from health.outcome import Action, Finding, Outcome, conclude
 from inventory.model import Profile
 
 ID = "host.processes"
+_ROW = re.compile(r"\s*\d+ +\d+ [RSDTtXZIKWP]\S* +\d+ \S")
 PROCESSES = Collect("host.processes", argv=("ps", "-eo", "pid,ppid,stat,etimes,comm"), limit_bytes=2_097_152)
 
 
@@ -20,7 +23,11 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     zombies_most = limits.optional_number(profile, "host.zombies_max", 20)
     lines = whole(evidence, PROCESSES.id).text.splitlines()
     rows = [line.split(None, 4) for line in lines[1:]]
-    if not lines or lines[0].split()[:3] != ["PID", "PPID", "STAT"] or any(len(row) < 5 for row in rows):
+    if (
+        not lines
+        or lines[0].split()[:3] != ["PID", "PPID", "STAT"]
+        or any(not _ROW.match(line) for line in lines[1:])
+    ):
         raise Unreadable("ps", "it is no list of processes")
     # ps lists itself, late: a list without it was cut, one with it twice was put together.
     if [row[4] for row in rows].count("ps") != 1 or len({row[0] for row in rows}) != len(rows):

@@ -20,7 +20,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     found = files(evidence, COUNTS.id)
     worst: dict[str, int] = {}
     for path, text in found.items():
-        if not text.strip().isdigit():
+        if not text.strip().isdecimal():
             raise Unreadable(path, f"it says {text.strip()[:20]!r}")
         worst[path.split("/")[5]] = int(text)
     cpu = max(worst, key=lambda name: worst[name])

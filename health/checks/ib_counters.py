@@ -40,7 +40,7 @@ def _read(text: str) -> dict[str, int]:
     found = {}
     for path, value in sections(text).items():
         parts = path.split("/")
-        if value.strip().isdigit():
+        if value.strip().isdecimal():
             found[f"{parts[4]}/{parts[6]} {parts[-1]}"] = int(value)
     return found
 

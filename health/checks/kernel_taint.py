@@ -31,7 +31,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
         profile, "kernel.taint_allowed"
     )  # fmt: skip
     text = whole(evidence, TAINTED.id).text.strip()
-    if not text.isdigit():
+    if not text.isdecimal():
         raise Unreadable("/proc/sys/kernel/tainted", f"it says {text[:40]!r}")
     value = int(text)
     set_letters = [letter for bit, letter in enumerate(_LETTERS) if value >> bit & 1]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from health import limits
 from health.check import Check, Collect, Level
 from health.checks.sources import files
+from health.errors import Unreadable
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, conclude
 from inventory.model import Profile
@@ -36,7 +37,12 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
 
 
 def _read(found: Mapping[str, str]) -> dict[str, int]:
-    return {path.split("/")[4]: int(text) for path, text in found.items() if text.strip().isdigit()}
+    changes = {}
+    for path, text in found.items():
+        if not text.strip().isdecimal():
+            raise Unreadable(path, f"it says {text.strip()[:20]!r}")
+        changes[path.split("/")[4]] = int(text)
+    return changes
 
 
 CHECK = Check(id=ID, level=Level.QUICK, collects=(CHANGES,), judge=judge)

@@ -34,7 +34,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
             findings.append(Finding("nic", name, f"{name} has left its bond", Action.RESTART_SERVICE))
         elif name in members and speed:
             rate = speeds.get(name, "")
-            if not rate.isdigit():
+            if not rate.isdecimal():
                 message = f"the speed of {name} cannot be read"
                 findings.append(Finding("nic", name, message, Action.RERUN, Status.UNKNOWN))
             elif int(rate) < speed * 1000:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 
 from health.check import Collect
 from health.errors import NotCollected
@@ -58,6 +59,11 @@ def files(evidence: Evidence, id: str) -> Mapping[str, str]:
     found = sections(item.text)
     if not found:
         raise NotCollected(id, item.problem or f"{item.source}: no such file")
+    if item.source.startswith("/"):
+        depth = item.source.count("/")
+        odd = [one for one in found if one.count("/") != depth or not fnmatchcase(one, item.source)]
+        if odd:
+            raise NotCollected(id, f"{odd[0][:60]!r} is not of {item.source}")
     return found
 
 
@@ -72,9 +78,14 @@ def word(evidence: Evidence, id: str) -> str:
 def modules(evidence: Evidence) -> frozenset[str]:
     """Return the names of loaded kernel modules. Raises NotCollected."""
     rows = [line.split() for line in whole(evidence, MODULES.id).text.splitlines()]
-    if not rows or any(len(row) < 6 for row in rows) or len({row[0] for row in rows}) != len(rows):
+    states = ("Live", "Loading", "Unloading")
+    if (
+        not rows
+        or any(len(row) < 6 or row[4] not in states for row in rows)
+        or len({row[0] for row in rows}) != len(rows)
+    ):
         raise NotCollected(MODULES.id, "/proc/modules is not whole")
-    return frozenset(row[0] for row in rows)
+    return frozenset(row[0] for row in rows if row[4] == "Live")
 
 
 def smi_report(evidence: Evidence) -> SmiReport:

@@ -88,7 +88,7 @@ def _collective(name: str, lines: list[str]) -> Collective:
             failures.append(line.strip()[:100])
         elif (bad := re.match(r"# Out of bounds values : (\d+) (\w+)", line)) and bad[0][-4:] != "0 OK":
             failures.append(f"{bad[1]} values out of bounds")
-    wrong = sum(int(row[key]) for row in rows for key in ("wrong", "wrong2") if (row[key] or "").isdigit())
+    wrong = sum(int(row[key]) for row in rows for key in ("wrong", "wrong2") if (row[key] or "").isdecimal())
     return Collective(
         name=name,
         nodes=frozenset(rank["node"] for rank in ranks),

@@ -9,6 +9,7 @@ from health.errors import Unreadable
 from health.readers.json_text import only
 
 _SPAN = re.compile(r"([-+]?\d+(?:\.\d+)?) ?(us|µs|ms|s|min|h|d)\b")
+_LEAPS = ("Normal", "Insert second", "Delete second", "Not synchronised")
 _FACTORS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -27,7 +28,7 @@ def read_chrony(text: str) -> ClockState:
     fields = _fields(text)
     leap, stratum = fields.get("leap status"), fields.get("stratum", "")
     offset = re.match(r"(\d+(?:\.\d+)?) seconds (slow|fast)", fields.get("system time", ""))
-    if leap is None or offset is None or not stratum.isdigit():
+    if leap not in _LEAPS or offset is None or not stratum.isdecimal():
         raise Unreadable("chronyc tracking", " ".join(text.split())[:80] or "it is empty")
     reference = fields.get("reference id", "")
     # An offset of nought is also what chrony prints when it follows nobody.

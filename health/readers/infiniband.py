@@ -24,6 +24,8 @@ _SYSFS = re.compile(
     r"(?:/sys/bus/pci/devices/(?P<pci>[0-9a-f:.]+)/infiniband|/sys/class/infiniband)/(?P<device>[^/]+)/"
     r"(?:ports/(?P<port>\d+)/)?(?P<what>[\w/]+)$"
 )
+# ibstat gives the number alone; ibstatus and the kernel give "400 Gb/sec (4X NDR)".
+_RATE = re.compile(r"(\d+(?:\.\d+)?)(?: Gb/sec(?: \(\d+X ?\w*\))?)?")
 _NETDEV = re.compile(r"/sys/bus/pci/devices/(?P<pci>[0-9a-f:.]+)/net/(?P<netdev>[^/]+)/(?P<what>\w+)$")
 
 
@@ -175,7 +177,7 @@ def _with_netdevs(ports: tuple[Port, ...], files: Mapping[str, str]) -> tuple[Po
                 port,
                 netdev=entry.get("name", ""),
                 netdev_state=entry.get("operstate", ""),
-                netdev_speed=int(speed) / 1000 if speed.isdigit() else None,
+                netdev_speed=int(speed) / 1000 if speed.isdecimal() else None,
             )
         )
     return tuple(joined)
@@ -184,7 +186,7 @@ def _with_netdevs(ports: tuple[Port, ...], files: Mapping[str, str]) -> tuple[Po
 def _port(device: str, number: int, fields: Mapping[str, str], head: Mapping[str, str]) -> Port:
     state = _state(re.sub(r"^\d+: ", "", fields.get("state", "")))
     physical = re.sub(r"^\d+: ", "", fields.get("physical state") or fields.get("phys state") or "")
-    rate = re.match(r"\d+(?:\.\d+)?", fields.get("rate", ""))
+    rate = _RATE.fullmatch(fields.get("rate", ""))
     layer = fields.get("link layer") or fields.get("link_layer") or ""
     if not state or not physical or not rate:
         raise Unreadable("InfiniBand port", f"{device} port {number} has no state or rate")
@@ -193,7 +195,7 @@ def _port(device: str, number: int, fields: Mapping[str, str], head: Mapping[str
         number,
         state,
         physical,
-        float(rate[0]),
+        float(rate[1]),
         layer,
         model=head.get("ca type", ""),
         firmware=head.get("firmware version", ""),

@@ -91,6 +91,8 @@ def read_sensors(text: str) -> tuple[Sensor, ...]:
         if len(cells) < 3:
             continue
         at = next((n for n, cell in enumerate(cells[1:4], 1) if cell.lower() in _STATUSES), None)
+        if re.fullmatch(r"[0-9A-Fa-f]{2}h", cells[1]) and (at != 2 or len(cells) != 5):
+            raise Unreadable("sensors", f"the line of {cells[0]} is not whole")
         if at is None:
             continue
         number = next((cell for cell in cells[1:3] if re.fullmatch(r"[0-9A-Fa-f]{1,2}h", cell)), "")

@@ -54,7 +54,7 @@ def _interface(row: dict[str, object], speeds: object) -> Interface:
         str(row.get("operstate", "")),
         mtu if isinstance(mtu, int) else 0,
         str(row.get("master") or row.get("main") or ""),
-        int(speed) / 1000 if speed.isdigit() else None,
+        int(speed) / 1000 if speed.isdecimal() else None,
     )
 
 

@@ -85,10 +85,13 @@ def read_pci(files: Mapping[str, str]) -> tuple[PciDevice, ...]:
 
 def _sysfs_device(address: str, fields: Mapping[str, str]) -> PciDevice:
     event = dict(line.split("=", 1) for line in fields.get("uevent", "").splitlines() if "=" in line)
-    vendor, _, device = event.get("PCI_ID", "").lower().partition(":")
+    kind, both = event.get("PCI_CLASS", ""), event.get("PCI_ID", "")
+    if not re.fullmatch(r"[0-9A-Fa-f]{5,6}", kind) or not re.fullmatch(r"[0-9A-Fa-f]+:[0-9A-Fa-f]+", both):
+        raise Unreadable(f"/sys/bus/pci/devices/{address}", "it does not say what the device is")
+    vendor, _, device = both.lower().partition(":")
     return PciDevice(
         address,
-        event.get("PCI_CLASS", "").lower().rjust(6, "0"),
+        kind.lower().rjust(6, "0"),
         vendor.rjust(4, "0"),
         device.rjust(4, "0"),
         _speed(fields.get("current_link_speed")),
@@ -100,9 +103,17 @@ def _sysfs_device(address: str, fields: Mapping[str, str]) -> PciDevice:
 
 
 def _speed(text: str | None) -> float | None:
-    found = re.match(r"([\d.]+) GT/s", text or "")
-    return float(found[1]) if found else None
+    if text is None or text in ("Unknown", "Unknown speed"):
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) GT/s(?: PCIe)?", text)
+    if not found:
+        raise Unreadable("PCI link speed", f"it says {text[:40]!r}")
+    return float(found[1])
 
 
 def _width(text: str | None) -> int | None:
-    return int(text) if text and text.isdigit() and 0 < int(text) < 64 else None
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise Unreadable("PCI link width", f"it says {text[:40]!r}")
+    return int(text) if 0 < int(text) < 64 else None  # 0 and 255 stand for no link

@@ -43,7 +43,9 @@ def read_units(text: str, *, counted: bool = True) -> tuple[Unit, ...]:
             units.append(
                 Unit(row["unit"], row["load"], row["active"], row["sub"], (row["about"] or "").strip())
             )
-    if counted and not re.search(r"^\s*UNIT\s+LOAD\s+ACTIVE\s+SUB", text, re.MULTILINE):
+    if counted and not re.search(
+        r"^\s*UNIT\s+LOAD\s+ACTIVE\s+SUB(?:\s+JOB)?\s+DESCRIPTION\s*$", text, re.MULTILINE
+    ):
         raise Unreadable("systemctl", "it has no heading")
     if counted and count is None:
         raise Unreadable("systemctl", "its last line, the count, is missing")

@@ -68,6 +68,15 @@ _SECTIONS = {
     "power_readings": "gpu_power_readings",
     "replays_since_reset": "replays_since_reset",
 }
+_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?) ?(x|[A-Za-z%/()]*)")
+# A number whose unit is cut off may have lost digits, too.
+_UNITS = {
+    "fb_memory_usage/": "MiB",
+    "temperature/": "C",
+    "power_readings/": "W",
+    "_clocks/": "MHz",
+    "link_width/": "x",
+}
 _REASON_PREFIX = re.compile(r"^clocks_(?:throttle|event)_reason_")
 
 
@@ -88,9 +97,10 @@ class Gpu:
 
     def number(self, *paths: str) -> float | None:
         """Return the number that a field is, without its unit; None where it is none."""
-        value = self.value(*paths)
-        match = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:x| ?[A-Za-z%/()]+)?", value) if value else None
-        return float(match[1]) if match else None
+        path = next((path for path in paths if self.value(path) is not None), "")
+        match = _NUMBER.fullmatch(self.value(path) or "")
+        unit = next((unit for section, unit in _UNITS.items() if section in path), None)
+        return float(match[1]) if match and unit in (None, match[2]) else None
 
     def has(self, section: str) -> bool:
         """Say whether a section, or one field, was printed at all."""
@@ -142,7 +152,7 @@ def read_smi_parts(text: str) -> SmiReport:
         raise Unreadable(_WHAT, _first_line(text))
     gpus = tuple(Gpu(_short(address), fields) for address, fields in blocks)
     count = head.get("attached_gpus", "")
-    attached = int(count) if count.isdigit() else None
+    attached = int(count) if count.isdecimal() else None
     cut = _is_cut(text, xml, gpus)
     return SmiReport(
         driver=head.get("driver_version"),

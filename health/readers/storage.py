@@ -106,6 +106,10 @@ def read_mdstat(text: str) -> tuple[Array, ...]:
             raise Unreadable("/proc/mdstat", f"line {block[:60]!r}")
         counts = _COUNTS.search(block)
         progress = _PROGRESS.search(block)
+        redundant = re.match(r" (?:\(\S+\) )?raid(?!0 )\d+ ", found["rest"])
+        members = re.search(r"\w\[\d+\]", found["rest"])
+        if found["state"] == "active" and ((redundant and not counts) or not members):
+            raise Unreadable("/proc/mdstat", f"{found['name']} does not show its members")
         missing = counts["letters"].count("_") if counts else 0
         if counts:
             missing = max(missing, int(counts["total"]) - int(counts["active"]))

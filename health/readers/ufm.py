@@ -49,7 +49,7 @@ def read_events(text: str) -> tuple[UfmEvent, ...]:
 def _rest(row: object) -> UfmEvent:
     # Older answers keep the code in `type`, newer ones in `event_type` beside the type of the object.
     code = part(row, "event_type") or part(row, "type")
-    if code is None or not str(code).isdigit():
+    if code is None or not str(code).isdecimal():
         raise Unreadable("UFM events", "an event has no code")
     return UfmEvent(
         int(str(code)),

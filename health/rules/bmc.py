@@ -59,6 +59,19 @@ def judge_events(events: tuple[Event, ...]) -> list[Finding]:
     return list(findings.values())
 
 
+def judge_unlisted(events: tuple[Event, ...]) -> list[Finding]:
+    """Show that some events are of no kind that the catalogue knows; one finding for all of them."""
+    odd = [f"{one.sensor} | {one.event}" for one in events if not _rule(f"{one.sensor} | {one.event}")]
+    if not odd:
+        return []
+    message = f"{len(odd)} events are not in the catalogue, the last: {odd[-1][:80]}"
+    return [Finding("bmc", "event log", message, Action.INVESTIGATE, Status.WARN)]
+
+
+def _rule(subject: str) -> LineRule | None:
+    return next((rule for rule in _rules() if rule.match.search(subject)), None)
+
+
 def _subject(sensor: str) -> str:
     return " ".join(sensor.lower().split())
 
@@ -72,17 +85,15 @@ def judge_event(sensor: str, event: str, *, state: str = "") -> Finding | None:
     """Judge one event by its text, or by the state that a tool has given it; None for no matter."""
     subject = f"{sensor} | {event}"
     names = {"sensor": sensor.strip() or "BMC", "event": event.strip(), "kind": _kind(sensor)}
-    for rule in _rules():
-        if rule.match.search(subject):
-            if rule.status is Status.PASS:
-                break
-            return Finding(
-                _fill(rule.component, names),
-                _fill(rule.identity, names),
-                _fill(rule.message, names)[:160],
-                rule.action,
-                rule.status,
-            )
+    rule = _rule(subject)
+    if rule and rule.status is not Status.PASS:
+        return Finding(
+            _fill(rule.component, names),
+            _fill(rule.identity, names),
+            _fill(rule.message, names)[:160],
+            rule.action,
+            rule.status,
+        )
     if state.lower() in ("critical", "warning"):
         status = Status.FAIL if state.lower() == "critical" else Status.WARN
         message = f"{sensor.strip()}: {event.strip()}"[:160]

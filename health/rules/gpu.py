@@ -14,6 +14,7 @@ from health.readers.smi_messages import GpuLinks, SmiMessage, TableRow
 
 _SRAM = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_sec_ded")
 _UNCORRECTED = (*_SRAM, "dram_uncorrectable", "double_bit/total")
+_ON_OFF = ("Enabled", "Disabled")
 SRAM_EVER_MAX = 4
 ROWS_WATCH = 10
 # Fields whose silence says nothing about the part: the reading is repeated, the node is not blamed.
@@ -27,17 +28,11 @@ def unreadable(gpu: Gpu, what: str) -> Finding:
 
 def ecc(gpu: Gpu, *, wanted: bool, sram_max: float = SRAM_EVER_MAX) -> Iterator[Finding]:
     """Judge ECC mode and counters: uncorrected since the driver loaded, and SRAM over the part's life."""
-    counts = {path: gpu.number(f"ecc_errors/volatile/{path}") for path in _UNCORRECTED}
-    known = [count for count in counts.values() if count is not None]
-    mode = gpu.value("ecc_mode/current")
-    if wanted and (mode is None or not _has_all_counters(counts)):
-        yield unreadable(gpu, "ECC mode or counters")
-    if wanted and mode not in (None, "Enabled"):
-        yield Finding("gpu", gpu.name, f"ECC is {mode}", Action.REBOOT)
-    if wanted and (pending := gpu.value("ecc_mode/pending")) not in (mode, None):
-        yield Finding("gpu", gpu.name, f"ECC will be {pending} after a reset", Action.REBOOT)
-    if sum(known):
-        message = f"{sum(known):.0f} uncorrected memory errors since the driver loaded"
+    if wanted:
+        yield from _ecc_is_on(gpu)
+    since_load = sum(gpu.number(f"ecc_errors/volatile/{path}") or 0 for path in _UNCORRECTED)
+    if since_load:
+        message = f"{since_load:.0f} uncorrected memory errors since the driver loaded"
         yield Finding("gpu", gpu.name, message, Action.GPU_RESET)
     ever = sum(gpu.number(f"ecc_errors/aggregate/{path}") or 0 for path in _SRAM)
     if gpu.value("ecc_errors/aggregate/sram_threshold_exceeded") == "Yes" or ever > sram_max:
@@ -53,14 +48,28 @@ def ecc(gpu: Gpu, *, wanted: bool, sram_max: float = SRAM_EVER_MAX) -> Iterator[
         yield Finding("gpu", gpu.name, "memory cannot be repaired any more", Action.VENDOR_TICKET)
 
 
-def _has_all_counters(counts: dict[str, float | None]) -> bool:
-    """Say whether one of the three forms of the counters is there whole."""
-    by_form = (
-        ("sram_uncorrectable", "dram_uncorrectable"),
-        ("sram_uncorrectable_parity", "sram_uncorrectable_sec_ded", "dram_uncorrectable"),
-        ("double_bit/total",),
-    )
-    return any(all(counts[name] is not None for name in form) for form in by_form)
+def _ecc_is_on(gpu: Gpu) -> Iterator[Finding]:
+    """Judge that ECC is on, stays on, and counts."""
+    mode, pending = gpu.value("ecc_mode/current"), gpu.value("ecc_mode/pending")
+    whole = all(_has_all_counters(gpu, f"ecc_errors/{span}") for span in ("volatile", "aggregate"))
+    if mode not in _ON_OFF or pending not in _ON_OFF or not whole:
+        yield unreadable(gpu, "ECC mode or counters")
+    if mode == "Disabled":
+        yield Finding("gpu", gpu.name, "ECC is off", Action.REBOOT)
+    elif pending == "Disabled":
+        yield Finding("gpu", gpu.name, "ECC will be off after a reset", Action.REBOOT)
+
+
+def _has_all_counters(gpu: Gpu, section: str) -> bool:
+    """Say whether the counters are there whole, in the form that the driver prints."""
+    if gpu.has(f"{section}/double_bit"):
+        return gpu.number(f"{section}/double_bit/total") is not None
+    split = any(gpu.has(f"{section}/{name}") for name in _SRAM[1:])
+    names = (*(_SRAM[1:] if split else _SRAM[:1]), "dram_uncorrectable")
+    # The threshold came with the split counters, over the part's life only.
+    flag = gpu.fields.get(f"{section}/sram_threshold_exceeded", "" if split else "N/A")
+    flagged = section.endswith("volatile") or flag in ("Yes", "No", "N/A")
+    return flagged and all(gpu.number(f"{section}/{name}") is not None for name in names)
 
 
 def remap(gpu: Gpu, *, wanted: bool, watch: float = ROWS_WATCH) -> Iterator[Finding]:
@@ -121,14 +130,18 @@ def recovery(gpu: Gpu, *, wanted: bool) -> Iterator[Finding]:
     """Judge what the driver itself wants done with the GPU."""
     action = gpu.fields.get("gpu_recovery_action")
     reset = gpu.value("gpu_reset_status/reset_required")
-    if action is not None and action not in ("None", "N/A"):
+    if action is not None and "gpu_recovery_action" in gpu.broken:
+        yield unreadable(gpu, "the recovery action")
+    elif action is not None and action not in ("None", "N/A"):
         asked = Action.REBOOT if "reboot" in action.lower() else Action.GPU_RESET
         yield Finding("gpu", gpu.name, f"the driver asks for: {action}", asked)
     if reset == "Yes":
         yield Finding("gpu", gpu.name, "the driver asks for a reset", Action.GPU_RESET)
     if gpu.value("gpu_reset_status/drain_and_reset_recommended") == "Yes":
         yield Finding("gpu", gpu.name, "the driver recommends drain and reset", Action.GPU_RESET)
-    if wanted and reset not in ("Yes", "No") and action is None:
+    drain = gpu.fields.get("gpu_reset_status/drain_and_reset_recommended")
+    known = reset in ("Yes", "No") and drain in ("Yes", "No", "N/A")
+    if wanted and not known and action is None:
         yield unreadable(gpu, "the recovery action")
 
 
@@ -273,7 +286,7 @@ def judge_table(rows: tuple[TableRow, ...]) -> list[Finding]:
             findings.append(Finding("gpu", row.address, "the GPU answers nothing", Action.POWER_CYCLE))
         elif "ERR!" in cells:
             findings.append(Finding("gpu", row.address, "a reading failed (ERR!)", Action.RERUN, Status.WARN))
-        if row.uncorrected.isdigit() and int(row.uncorrected):
+        if row.uncorrected.isdecimal() and int(row.uncorrected):
             message = f"{row.uncorrected} uncorrected memory errors"
             findings.append(Finding("gpu", row.address, message, Action.GPU_RESET))
     return findings
