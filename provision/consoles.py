@@ -52,9 +52,13 @@ async def capture(
     async with Recorder(target, folder, steal=steal) as recorder:
         if begin is not None:
             await begin(recorder)
-        waits = {asyncio.ensure_future(_failure(recorder)): Until.FAILURE}
+        waits: dict[asyncio.Future[bool], Until] = {}
+        if until is not Until.TIME:
+            waits[asyncio.ensure_future(_failure(recorder))] = Until.FAILURE
         if until is Until.LOGIN:
             waits[asyncio.ensure_future(_login(recorder, for_s))] = Until.LOGIN
+        if not waits:
+            waits[asyncio.ensure_future(_never())] = Until.TIME
         try:
             done, _ = await asyncio.wait(waits, timeout=for_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -71,6 +75,11 @@ async def _login(recorder: Recorder, for_s: float) -> bool:
     except PatternNotSeen:
         return False
     return True
+
+
+async def _never() -> bool:
+    await asyncio.Event().wait()
+    return False
 
 
 async def _failure(recorder: Recorder) -> bool:

@@ -94,7 +94,7 @@ class NotEnough(ProvisionError):
     """Fewer nodes can be had than are wanted. `why` says what keeps the others back."""
 
     def __init__(self, wanted: int, why: str, hint: str, *, what: str) -> None:
-        super().__init__(f"pool: not enough {what} nodes for {wanted}")
+        super().__init__(f"pool: not enough {what} nodes, {wanted} are wanted")
         self.wanted = wanted
         self.why = why
         self.hint = hint

@@ -138,8 +138,9 @@ async def _busy_gpus(access: Access, node: Node) -> Refused | None:
     query = ["nvidia-smi", "--query-compute-apps=pid,process_name", "--format=csv,noheader"]
     try:
         result = await ssh.run(access.ssh(node), query, timeout_s=20)
-    except SshFailed as error:
-        reason = f"it is in the reliable pool and cannot be asked what runs on it ({error.reason})"
+    except (SshFailed, BadRequest) as error:  # BadRequest: its address is not known
+        why = error.reason if isinstance(error, SshFailed) else error.what
+        reason = f"it is in the reliable pool and cannot be asked what runs on it ({why})"
         return Refused("in-use", node.name, reason)
     busy = [line for line in result.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
     if result.status == 127 and not access.profile(node).limit("gpu.count"):

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from invoke.collection import Collection
 
-from provision.cli.commands import acting, bmcs, bringup, consoles, looking, pools, power, site, ticket
+from provision.cli.commands import (
+    acting,
+    bmcs,
+    bringup,
+    consoles,
+    judging,
+    looking,
+    pools,
+    power,
+    site,
+    ticket,
+)
 
 
 def collection() -> Collection:
@@ -18,6 +29,7 @@ def collection() -> Collection:
         acting.release,
         acting.retire,
         acting.checks,
+        judging.judge,
         acting.cancel,
         looking.status,
         looking.nodes,
@@ -33,9 +45,18 @@ def collection() -> Collection:
         ("power", (power.status, power.on, power.off, power.cycle)),
         (
             "console",
-            (consoles.capture, consoles.show, consoles.tail, consoles.grep, consoles.screen, consoles.cast_),
+            (
+                consoles.capture,
+                consoles.record,
+                consoles.daemon,
+                consoles.show,
+                consoles.tail,
+                consoles.grep,
+                consoles.screen,
+                consoles.cast_,
+            ),
         ),
-        ("bmc", (bmcs.sel, bmcs.sensors, bmcs.fru, bmcs.identify, bmcs.reset)),
+        ("bmc", (bmcs.sel, bmcs.sensors, bmcs.fru, bmcs.firmware, bmcs.identify, bmcs.reset)),
         ("inventory", (site.check,)),
         (
             "pool",

@@ -81,7 +81,7 @@ def existing(access: Access, name: str, count: int) -> HandedOut | None:
         raise NameTaken(name, own[0].who)
     if count not in (0, len(own)):
         raise BadRequest(
-            "--count", f"{name} has {len(own)} nodes, not {count}",
+            "--count", f"{name} is there already, with {len(own)} and not {count}",
             f"invoke pool.return --name {name}, or take another name",
         )  # fmt: skip
     return HandedOut(name, files.members(access.site, allocations, name), (), already=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 
@@ -12,6 +12,7 @@ from inventory.model import Node, Pool, Site
 from inventory.records import NodeState
 from provision import guards
 from provision.access import Access
+from provision.errors import Refused
 from provision.guards import Consent
 from provision.pools import candidates
 from provision.pools.candidates import Candidate
@@ -68,7 +69,10 @@ def pool_for(access: Access, node: Node) -> Pool:
     return Pool.SPARE if own.spares < wanted else Pool.RELIABLE
 
 
-async def plan(access: Access) -> tuple[Move, ...]:
+InUse = Callable[[Access, Node], Awaitable[Refused | None]]
+
+
+async def plan(access: Access, in_use: InUse = guards.in_use) -> tuple[Move, ...]:
     """Return the moves that give every rack its share. Raises SlurmFailed.
 
     The healthiest spares become reliable where there are too many; where there are too few, the
@@ -81,7 +85,7 @@ async def plan(access: Access) -> tuple[Move, ...]:
         why = f"{one.spares} of {one.admitted} in {one.rack} are spares, {one.wanted} are wanted"
         surplus = one.spares - one.wanted
         moves += [Move(who.name, Pool.RELIABLE, why) for who in _of(spare, one)[: max(0, surplus)]]
-        idle = await _idle(access, reversed(_of(free, one)), -surplus)
+        idle = await _idle(access, reversed(_of(free, one)), -surplus, in_use)
         moves += [Move(who.name, Pool.SPARE, why) for who in idle]
     return tuple(moves)
 
@@ -116,12 +120,12 @@ def _of(found: Sequence[Candidate], share: Share) -> list[Candidate]:
     return [one for one in found if (one.node.rack, one.node.profile) == (share.rack, share.profile)]
 
 
-async def _idle(access: Access, found: Iterable[Candidate], count: int) -> list[Candidate]:
+async def _idle(access: Access, found: Iterable[Candidate], count: int, in_use: InUse) -> list[Candidate]:
     """Return up to `count` of the nodes on which nothing runs."""
     idle: list[Candidate] = []
     for one in found:
         if len(idle) >= count:
             break
-        if await guards.in_use(access, one.node) is None:
+        if await in_use(access, one.node) is None:
             idle.append(one)
     return idle

@@ -27,6 +27,7 @@ from provision.ticket.table import COLLECTORS
 LIMIT = 100 << 20
 
 _MOST_EVENTS = 10_000
+_SHORT_NAME = 4  # letters; a host of ours called `vm` is a word of many logs
 _LEAST_NUMBER = 5  # letters of a serial number; what is shorter is a filler
 
 
@@ -125,8 +126,9 @@ def known_names(case: Case, collected: Collected) -> Known:
     people = [case.access.settings.who, site.ssh.user, *(ref.username for ref in credentials)]
     people += [event.actor for event in events if event.actor != AUTOMATION]
     names = [*(one.name for one in (node, *others)), *(p for p in places if p and not _is_ip(p))]
+    ours = [host for host in (platform.node(), *(event.host for event in events)) if len(host) > _SHORT_NAME]
     return Known(
-        hosts=tuple(dict.fromkeys([*names, platform.node(), *(event.host for event in events)])),
+        hosts=tuple(dict.fromkeys([*names, *ours])),
         ips=tuple(dict.fromkeys(place for place in places if place and _is_ip(place))),
         users=tuple(dict.fromkeys(people)),
         keep=tuple(_numbers(node, collected)),

@@ -163,7 +163,7 @@ async def _run(case: Case, collector: Collector) -> tuple[Report, Result]:
             result = await collector.collect(case)
     except Exception as exc:  # noqa: BLE001  a collector that breaks must not cost the ticket
         if limit.expired():
-            result = Result((), Outcome.ERROR, f"not done within {collector.timeout_s:.0f} s")
+            result = Result((), Outcome.ERROR, f"not done within {collector.timeout_s:g} s")
         else:
             result = _failed(exc)
         if limit.expired() or isinstance(exc, Unreachable):
@@ -183,7 +183,9 @@ async def _forget(case: Case, lane: Lane) -> None:
 
 def _failed(exc: Exception) -> Result:
     if isinstance(exc, Unsupported):
-        return Result((), Outcome.SKIPPED, f"the BMC {exc.what()}")
+        dead = isinstance(exc.__cause__, Unreachable)  # an answer that it would need to be there for
+        reason = f"nothing answers {exc.feature}" if dead else f"the BMC {exc.what()}"
+        return Result((), Outcome.SKIPPED, reason)
     if isinstance(exc, BmcError):
         return Result((), Outcome.ERROR, f"BMC {exc.host}: {exc.what()}")
     if isinstance(exc, HostDead):

@@ -94,7 +94,7 @@ class SshHost:
         try:
             await ssh.run(self._access.ssh(self._node), ["true"], timeout_s=_PROBE_S)
         except SshFailed as exc:
-            return f"ssh: {exc.reason}"
+            return f"ssh: {exc.reason.removeprefix('ssh: ')}"
         except (BadRequest, SecretMissing) as exc:
             return str(exc)
         return ""

@@ -23,7 +23,7 @@ _EVERYDAY = """
     admin administrator operator user users guest test tester default ubuntu debian rocky centos redhat
     fedora suse dell hpe lenovo supermicro host node local localhost python python3 bash sh java job jobs
     train training main server console login system kernel linux debug error info true false yes no on off
-    ipmi redfish http https maas
+    ipmi redfish http https maas sessions session data space memory service client gpu cpu
 """
 EVERYDAY = frozenset(_EVERYDAY.split())
 
@@ -34,8 +34,10 @@ _IS = r"""["']?[ \t]*[=:][ \t]*["']?"""
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _TIME = rf"(?:(?:{_MONTHS}) [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|\d{{4}}-\d\d-\d\dT[\d:.,]+(?:Z|[+-]\d\d:?\d\d))"
 _WRITER = r"[\w./@()\\-]+(?:\[\d+\])?: "  # who wrote a line of a log
-# With a dot, as in mail addresses, or before a path, as in prompts: `memory@80000000` names nobody.
-_UNIT = r"(?![\w.:\\-]*\.(?:service|socket|timer|slice|scope|target|mount|path|device)\b)"
+# With a dot, as in mail addresses, or before a path, as in prompts: `memory@80000000` names nobody,
+# nor do systemd's units and Redfish's annotations.
+_UNITS = "service|socket|timer|slice|scope|target|mount|path|device"
+_UNIT = rf"(?!odata\.|Redfish\.|Message\.|[\w.:\\-]*\.(?:{_UNITS})\b)"
 _DOTTED = r"[A-Za-z][A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b"
 _PUBLIC = r"(?!(?:[\w-]+\.)*(?:dmtf|kernel|freedesktop|ipxe|nvidia)\.(?:org|com)\b)"  # everybody's manuals
 
@@ -61,15 +63,17 @@ _CONTEXTS: tuple[_Context, ...] = (
     *_after("user", "/home/|/Users/", rf"({_NAME})"),
     *_after("user", "user|User|USER", rf"(?:_?[nN]ame|NAME)?{_IS}({_NAME})", rf"{_WORD}r?"),
     *_after("user", "logname|acct|owner|Owner|actor|who|pool_by", rf"{_IS}({_NAME})", _WORD),
-    *_after("user", "for user |for invalid user |of user |nvalid user |from user ", rf"({_NAME})"),
-    *_after("user", "authenticating user |llegal user ", rf"({_NAME})"),
+    *_after("user", "nvalid user |llegal user |authenticating user ", rf"({_NAME})"),
+    *_after("user", "session opened for user |session closed for user ", rf"({_NAME})"),
+    *_after("user", " of user ", rf"({_NAME})", r"[Ss]ession c?\d+"),
+    *_after("user", "from user ", rf"({_NAME}) [0-9A-Fa-f.:]+ port"),
     *_after("user", "Accepted |Failed |Postponed ", rf"[\w/-]+ for (?!invalid user|user)({_NAME})"),
     *_after("user", "sudo", rf"(?:\[\d+\])?:\s+({_NAME}) :"),
     *_after("user", "ogged in using |ogged in as |login user ", rf"({_NAME})"),
     *_after("user", "@", rf"{_UNIT}(?:{_DOTTED}|{_HOST}(?=:[~/]))", rf"{_WORD}({_NAME})"),
     *_after("host", "@", rf"{_UNIT}({_DOTTED}|{_HOST}(?=:[~/]))", rf"{_WORD}{_NAME}"),
     *_after("host", "\n", rf"{_TIME} ({_HOST}) (?={_WRITER})"),
-    *_after("host", "\nLinux ", rf"({_HOST}) \d+\.\d"),
+    *_after("host", "\nLinux ", rf"({_HOST}) \d+\.\S+ #\d"),
     *_after("host", " login:", r"", rf"(?:^|[^A-Za-z0-9.-])({_HOST})"),
     *_after("host", "ostname to |ostname set to ", rf"<?({_HOST})"),
     *_after("host", "ostname|ostName|OSTNAME|host_name|fqdn|FQDN|nodename", rf"{_IS}({_HOST})"),
@@ -137,7 +141,7 @@ def ip_spans(text: str) -> Iterator[tuple[int, int, str]]:
         address = text[start:end]
         if ("::" in address or address.count(":") == 7) and _alone(text, start, end):
             found = _ipv6(address)
-            if found:
+            if found and not text.startswith("_", end):  # else it is C++
                 yield start, end, found
 
 

@@ -92,7 +92,7 @@ class Redactor:
         seeds = {Kind.HOST: known.hosts, Kind.IP: known.ips, Kind.USER: known.users, Kind.JOB: known.jobs}
         for kind, names in seeds.items():
             for name in names:
-                self._learn(kind, name)
+                self._learn(kind, name, sure=True)
         for name in known.hosts[:1]:
             self._token(Kind.HOST, name)
 
@@ -147,13 +147,9 @@ class Redactor:
 
     # -- inside --------------------------------------------------------------------------------
 
-    def _learn(self, kind: Kind, name: str) -> None:
-        if name in self._names or name in EVERYDAY or len(name) < _LEAST[kind]:
-            return
-        # A host called `vm` or `gpu` must not turn every such word of a log into a token.
-        if kind is Kind.HOST and name.isalpha() and len(name) < _LEAST_WORD:
-            return
-        if _names_something(kind, name):
+    def _learn(self, kind: Kind, name: str, *, sure: bool = False) -> None:
+        new = name not in self._names and name.lower() not in EVERYDAY and len(name) >= _LEAST[kind]
+        if new and _names_something(kind, name) and (sure or not _word(kind, name)):
             self._names[name] = kind
             self._compiled = None
 
@@ -208,6 +204,13 @@ def _whole(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int, str]
         else:
             yield start, end, match.group()
         match = pattern.search(text, end)
+
+
+def _word(kind: Kind, name: str) -> bool:
+    """Tell what may be a word elsewhere: a host called `vm`, a user called `System`."""
+    if kind is Kind.HOST:
+        return name.isalpha() and len(name) < _LEAST_WORD
+    return kind is Kind.USER and name != name.lower()
 
 
 def _names_something(kind: Kind, name: str) -> bool:

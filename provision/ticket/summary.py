@@ -17,7 +17,7 @@ from provision.ticket.pack import Cut
 SCHEMA = 1
 
 _OFTEN = timedelta(days=30)
-_TRIED = ("power", "bmc-reset", "deploy-asked", "ticket")
+_TRIED = ("power", "bmc-reset", "deploy-asked")
 _MOST_TRIED = 12
 _WORDS = {"deploy-asked": "deployment of "}
 
@@ -79,7 +79,7 @@ def symptom(story: Story) -> Symptom:
     """Return the failure that stopped the node, else what the gate last found, else that there is none."""
     state = story.state
     if state.failed_stage is not None:
-        text = f"{state.failed_stage}: {state.reason_code}: {state.reason}"
+        text = f"{state.reason} (failed at {state.failed_stage}: {state.reason_code})"
         return Symptom(text, state.failed_at, _failures(story, state.reason_code))
     last = story.verdicts[0] if story.verdicts else None
     if last is not None and last.answer is not Answer.YES and last.reasons:
@@ -145,8 +145,19 @@ def missing(reports: Sequence[Report], cuts: Sequence[Cut]) -> list[str]:
     for report in reports:
         if report.outcome is not Outcome.COMPLETE:
             by_reason.setdefault((report.outcome, report.reason), []).append(report.collector)
-    lines = [f"{', '.join(names)} ({outcome}: {why})" for (outcome, why), names in by_reason.items()]
+    every = [report.collector for report in reports]
+    lines = [f"{_folded(names, every)} ({outcome}: {why})" for (outcome, why), names in by_reason.items()]
     return lines + [str(cut) for cut in cuts]
+
+
+def _folded(names: Sequence[str], every: Sequence[str]) -> str:
+    """Return names in one line; where all of a group are there, the group."""
+    found: list[str] = []
+    for name in names:
+        group = name.partition(".")[0]
+        whole = [other for other in every if other.startswith(f"{group}.")]
+        found.append(f"{group}.*" if len(whole) > 1 and set(whole) <= set(names) else name)
+    return ", ".join(dict.fromkeys(found))
 
 
 # -- the forms -----------------------------------------------------------------------------------
@@ -176,13 +187,15 @@ def _part_line(about: Part) -> str:
         if value
     ]
     gone = ["no longer on the bus"] if about.lost else []
+    if not facts:
+        gone = ["which nothing here describes"]
     return ", ".join([about.name, *gone, *facts])
 
 
 def _since(seen: Symptom) -> str:
     if seen.since is None:
         return "not known"
-    return f"{_time(seen.since)}, {seen.times} times in 30 days"
+    return f"{_time(seen.since)}, {seen.times} time{'' if seen.times == 1 else 's'} in 30 days"
 
 
 def _tried(story: Story) -> list[Event]:

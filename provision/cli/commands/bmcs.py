@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from bmc.capability import Bmc, Reading, SelEntry
+from bmc.capability import Bmc, BmcTarget, FirmwareItem, Reading, SelEntry
+from bmc.drivers import connect_redfish
 from inventory.nodeset import fold
 from provision import guards
 from provision.cli import fleet, render
@@ -91,6 +92,26 @@ def fru(nodes: str = "", rack: Sequence[str] = (), pool: str = "", output: str =
         for field, value in fields.items()
     ]
     render.answer("fru", rows, ("node", "device", "field", "value"), output)
+    fleet.failures(results)
+
+
+@command({**_SELECT, "output": OUTPUT}, lists=("rack",))
+def firmware(nodes: str = "", rack: Sequence[str] = (), pool: str = "", output: str = "table") -> None:
+    """List firmware versions, over Redfish."""
+    access = open_site(prepare=True)
+
+    async def read(target: BmcTarget) -> tuple[FirmwareItem, ...]:
+        async with connect_redfish(target) as bmc:
+            return await bmc.firmware()
+
+    results = fleet.run(access, select(access, nodes, rack, pool), read)
+    rows = [
+        {"node": name, "id": item.id, "component": item.name, "version": item.version}
+        for name, result in results.items()
+        if not isinstance(result, Exception)
+        for item in result
+    ]
+    render.answer("firmware", rows, ("node", "id", "component", "version"), output)
     fleet.failures(results)
 
 

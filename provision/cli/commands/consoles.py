@@ -10,10 +10,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bmc import screens
 from bmc.capability import BmcTarget, PowerAction
-from bmc.console import boots, cast, picture
+from bmc.console import boots, cast, picture, search
 from bmc.console import render as console_render
 from bmc.console import store as recordings
+from bmc.console.daemon import Daemon
 from bmc.console.record import Recorder
 from bmc.drivers import connect
 from inventory.model import Node
@@ -153,28 +155,88 @@ def _boot(access: Access, node: Node, number: str) -> boots.Boot:
 
 
 @command(
-    {**_SELECT, "boot": _BOOT, "out": "folder to write into", "text": "print the screen as text"},
+    {
+        **_SELECT,
+        "boot": "render this recorded boot: 0 the last, -1 the one before (default: ask the BMC now)",
+        "out": "folder to write into",
+        "text": "print a recorded screen as text",
+    },
     lists=("rack",),
 )
 def screen(
     nodes: str = "",
     rack: Sequence[str] = (),
     pool: str = "",
-    boot: str = "0",
+    boot: str = "",
     out: str = ".",
     text: bool = False,
 ) -> None:
-    """Write the last screen of a boot as a PNG, rendered from the recorded console."""
-    access = open_site()
+    """Write what a screen shows: the BMC's own picture where it has one, else the rendered console."""
     folder = Path(out)
+    if not boot and not text:
+        _shoot(nodes, rack, pool, folder)
+        return
+    access = open_site()
     for node in select(access, nodes, rack, pool):
-        shown = console_render.screen(_boot(access, node, boot).entries)
+        shown = console_render.screen(_boot(access, node, boot or "0").entries)
         if text:
             sys.stdout.write(console_render.screen_text(shown) + "\n")
             continue
         path = folder / f"{node.name}-screen.png"
         _write(path, picture.png(shown))
         sys.stdout.write(f"{node.name}  rendered console  {path}\n")
+
+
+def _shoot(nodes: str, rack: Sequence[str], pool: str, folder: Path) -> None:
+    access = open_site(prepare=True)
+
+    async def one(target: BmcTarget) -> screens.Shot:
+        return await screens.shoot(target, access.settings.console_folder(target.name))
+
+    results = fleet.run(access, select(access, nodes, rack, pool), one)
+    for name, shot in results.items():
+        if isinstance(shot, screens.Shot):
+            path = folder / f"{name}-screen.{shot.picture.media_type.rpartition('/')[2]}"
+            _write(path, shot.picture.data)
+            source = (
+                "the BMC's picture" if shot.source is screens.Source.BMC else f"rendered console ({shot.why})"
+            )
+            sys.stdout.write(f"{name}  {source}  {path}\n")
+    fleet.failures(results)
+
+
+@command(
+    {**_SELECT, "for_": "how long, for example 10m", "steal": "take the console from whoever holds it"},
+    lists=("rack",),
+)
+def record(
+    nodes: str = "", rack: Sequence[str] = (), pool: str = "", for_: str = "10m", steal: bool = False
+) -> None:
+    """Record consoles for a while; Ctrl-C ends it and keeps what was recorded."""
+    length = seconds(for_)
+    access = open_site(prepare=True)
+
+    async def one(target: BmcTarget) -> Capture:
+        folder = access.settings.console_folder(target.name)
+        return await consoles.capture(target, folder, until=Until.TIME, for_s=length, steal=steal)
+
+    results = fleet.run(access, select(access, nodes, rack, pool), one, deadline_s=length + 60.0)
+    for name, result in results.items():
+        if isinstance(result, Capture):
+            sys.stdout.write(f"{name}  {_ending(result)}  {access.settings.console_folder(name)}\n")
+    fleet.failures(results)
+
+
+@command(
+    {**_SELECT, "metrics": "file for Prometheus' text format, rewritten every few seconds"}, lists=("rack",)
+)
+def daemon(nodes: str = "", rack: Sequence[str] = (), pool: str = "", metrics: str = "") -> None:
+    """Keep the consoles of many nodes recording until told to stop; run it under a service manager."""
+    access = open_site(prepare=True)
+    targets = [access.bmc(node) for node in select(access, nodes, rack, pool)]
+    sys.stderr.write(f"recording {len(targets)} consoles into {access.settings.state / 'consoles'}\n")
+    recording = Daemon(targets, access.settings.state / "consoles")
+    asyncio.run(recording.run(Path(metrics) if metrics else None))
 
 
 @command({**_SELECT, "boot": _BOOT, "out": "folder to write into"}, lists=("rack",))
@@ -222,11 +284,12 @@ def grep(nodes: str = "", rack: Sequence[str] = (), pool: str = "", match: str =
     oldest = time.time() - seconds(since) if since else 0.0
     access = open_site()
     hits = 0
-    for node in select(access, nodes, rack, pool):
-        for line in _lines(access, node):
-            if line.time >= oldest and pattern.search(line.text):
-                hits += 1
-                sys.stdout.write(f"{node.name}  {console_render.stamp(line.time)} {line.text}\n")
+    folders = {
+        node.name: access.settings.console_folder(node.name) for node in select(access, nodes, rack, pool)
+    }
+    for hit in search.grep(folders, pattern, since=oldest):
+        hits += 1
+        sys.stdout.write(f"{hit.node}  {console_render.stamp(hit.time)} {hit.text}\n")
     sys.stderr.write(f"{hits} lines\n")
 
 

@@ -101,7 +101,8 @@ def allocate(
     already = "already has" if result.already else "has"
     where = f", hostfile {writing[0]}" if writing[0] else ""
     racks = len({node.rack for node in result.nodes})
-    sys.stderr.write(f"{result.name} {already} {len(result.nodes)} nodes of {racks} racks{where}\n")
+    nodes_of_racks = f"{_plural(len(result.nodes), 'node')} of {_plural(racks, 'rack')}"
+    sys.stderr.write(f"{result.name} {already} {nodes_of_racks}{where}\n")
 
 
 @command(
@@ -208,7 +209,7 @@ def balance(yes: bool = False, dry_run: bool = False, output: str = "table") -> 
         sys.stderr.write("nothing was changed\n")
         return
     if moves:
-        said = f"{len(moves)} nodes move between reliable and spare."
+        said = f"{_plural(len(moves), 'node')} to move between reliable and spare."
         moving = [access.node(move.node) for move in moves]
         consent = guards.ask(access, moving, action="balance", plan=said, asking=asking(yes=yes))
         late = spares.carry_out(access, moves, consent)
@@ -249,6 +250,10 @@ def resume(reason: str = "") -> None:
         )
 
 
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
 def _of_profile(access: Access, nodes: Sequence[Node], profile: str) -> list[Node]:
     if profile and profile not in access.site.profiles:
         known = ", ".join(access.site.profiles)
@@ -258,7 +263,7 @@ def _of_profile(access: Access, nodes: Sequence[Node], profile: str) -> list[Nod
 
 def _count(option: str, text: str) -> int:
     if text and not (text.isdecimal() and 0 < int(text) < 1_000_000):
-        raise BadRequest(option, f"{text} is no number of {option.strip('-')}", f"for example {option} 8")
+        raise BadRequest(option, f"{text} is not a number from 1 up", f"for example {option} 8")
     return int(text) if text else 0
 
 

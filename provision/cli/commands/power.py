@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from bmc import escalate
 from bmc.capability import Bmc, BmcTarget, PowerAction, PowerState
 from bmc.drivers import connect
 from inventory.model import Node
@@ -159,8 +160,9 @@ def _act(
             identity = await bmc.identity()
             check_identity(target.name, expected=known[target.name].serial, found=identity.serial)
             before = await bmc.power_state()
-            after = await bmc.set_power(action)
-        return f"{before} -> {after}" if action is not PowerAction.CYCLE else f"{before} -> cycled -> {after}"
+        reached = await escalate.set_power(target, action)
+        how = "mains cut" if reached.ac_cycled else ("cycled" if action is PowerAction.CYCLE else "")
+        return " -> ".join(word for word in (str(before), how, str(reached.state)) if word)
 
     return fleet.run(access, nodes, act)
 

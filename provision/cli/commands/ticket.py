@@ -84,10 +84,9 @@ def _component(name: str) -> str:
 
 
 def _profile(name: str) -> Profile:
-    try:
-        return Profile(name)
-    except ValueError as error:
-        raise BadRequest("--profile", f"{name} is no profile", "vendor or internal") from error
+    if name not in tuple(Profile):
+        raise BadRequest("--profile", f"{name} is no profile", f"one of {', '.join(Profile)}")
+    return Profile(name)
 
 
 def _limit(megabytes: str) -> int:
