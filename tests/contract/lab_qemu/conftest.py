@@ -50,6 +50,19 @@ class Bench:
         where = ("-H", BMC_HOST, "-p", str(self.bmc_port), "-U", "admin", "-f", str(secret))
         return ["ipmitool", "-I", "lanplus", "-C", "17", *where, *words]
 
+    async def greeted(self, within_s: float) -> None:
+        """Return when the node's sshd greets; MAAS says Deployed as soon as the system starts."""
+        async with asyncio.timeout(within_s):
+            while True:
+                reader, writer = await asyncio.open_connection(SSH_HOST, self.node.ssh_port)
+                with contextlib.suppress(ConnectionError):
+                    greeting = await reader.readline()
+                    if greeting.startswith(b"SSH-2.0-"):
+                        break
+                writer.close()
+                await asyncio.sleep(0.5)
+        writer.close()
+
     async def ssh(self, command: str) -> str:
         """Run a command on the node, which must succeed, and return what it printed."""
         options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "ConnectTimeout=60")

@@ -76,6 +76,7 @@ async def test_is_installed_and_reached(bench: Bench) -> None:
     assert in_order(INSTALL_STORY, bench.console[before:]) == []
     assert in_order(INSTALL_STORY, bytes(sol.seen)) == []
 
+    await bench.greeted(within_s=60)
     # What Ansible needs: a login, root without a password, Python.
     asked = (
         "hostname; sudo cat /sys/class/dmi/id/product_serial; python3 -c 'import json; print(json.dumps(1))'"
