@@ -157,6 +157,17 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """Something that the BMC does, or will do, in the background."""
+
+    id: str
+    name: str
+    state: str
+    percent: float | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The BMC's own TLS certificate; `fingerprint` is SHA-256, hex."""
 

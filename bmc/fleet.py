@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from bmc.capability import BmcTarget
-from bmc.errors import ActionFailed, BmcError, DeadlinePassed
+from bmc.errors import ActionFailed, BmcError, Busy, DeadlinePassed, Unreachable
 
 T = TypeVar("T")
+
+FIRST_PAUSE_S = 0.5  # before the second attempt; doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,14 @@ async def each(
     per_subnet: int = 32,
     total: int = 256,
     deadline_s: float = 60.0,
+    attempts: int = 1,
 ) -> dict[str, Result[T]]:
     """Run `action` on every target; return name -> result in the order of `targets`.
 
     At most `per_subnet` run at once in a subnet and `total` overall. `deadline_s` counts from
-    the start of each action, not from its turn in the queue. Raises ValueError where two targets
-    share a name; cancelling cancels every action and waits for it.
+    the start of each action, not from its turn in the queue. A BMC that is busy or does not answer
+    is tried up to `attempts` times within it. Raises ValueError where two targets share a name;
+    cancelling cancels every action and waits for it.
     """
     wanted = list(targets)
     if len({target.name for target in wanted}) != len(wanted):
@@ -60,7 +65,7 @@ async def each(
 
     async def run(target: BmcTarget) -> None:
         async with subnets[subnet(target.host)], everywhere:
-            found[target.name] = await _one(target, action, deadline_s)
+            found[target.name] = await _one(target, action, deadline_s, attempts)
 
     async with asyncio.TaskGroup() as group:
         for target in wanted:
@@ -69,7 +74,7 @@ async def each(
 
 
 async def _one(
-    target: BmcTarget, action: Callable[[BmcTarget], Awaitable[T]], deadline_s: float
+    target: BmcTarget, action: Callable[[BmcTarget], Awaitable[T]], deadline_s: float, attempts: int
 ) -> Result[T]:
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -77,7 +82,7 @@ async def _one(
     error: BmcError | None = None
     try:
         async with asyncio.timeout(deadline_s) as limit:
-            value = await action(target)
+            value = await _tried(target, action, attempts)
     except BmcError as exc:
         error = exc
     except Exception as exc:  # noqa: BLE001  one broken node must not cost the results of the others
@@ -88,3 +93,15 @@ async def _one(
         )
         error.__cause__ = exc
     return Result(target.name, value, error, loop.time() - started)
+
+
+async def _tried(target: BmcTarget, action: Callable[[BmcTarget], Awaitable[T]], attempts: int) -> T:
+    pause = FIRST_PAUSE_S
+    for _ in range(attempts - 1):
+        try:
+            return await action(target)
+        except (Busy, Unreachable) as exc:
+            told = exc.retry_after_s if isinstance(exc, Busy) else None
+        await asyncio.sleep(told or pause * random.uniform(0.5, 1.5))  # noqa: S311  spreads load
+        pause *= 2
+    return await action(target)

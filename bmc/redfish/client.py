@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import aiohttp
-from aiohttp import BasicAuth, ClientTimeout, Fingerprint, TCPConnector
+from aiohttp import ClientTimeout, Fingerprint, TCPConnector
 
 from bmc import errors
 from bmc.capability import BmcTarget
@@ -46,7 +47,7 @@ class Client:
         self._http: aiohttp.ClientSession | None = None
         self._token: str | None = None
         self._session_path: str | None = None
-        self._basic: BasicAuth | None = None
+        self._basic: str | None = None
         self._closing: asyncio.Task[None] | None = None
 
     # --- session
@@ -105,7 +106,8 @@ class Client:
             self._session_path = answer.location or self._own_path(answer)
             self.counts.opened += 1
         elif answer.status in (204, 404, 405, 501):
-            self._basic = BasicAuth(credential.username, credential.password, "utf-8")
+            secret = f"{credential.username}:{credential.password}".encode()
+            self._basic = "Basic " + base64.b64encode(secret).decode()
             await self.get(self.root.link("Systems") or f"{ROOT}/Systems")  # now the password is known
         else:
             raise refusal(self.target, f"POST {path}", answer)
@@ -234,6 +236,8 @@ class Client:
         sent = dict(headers or {})
         if self._token is not None:
             sent["X-Auth-Token"] = self._token
+        elif self._basic is not None:
+            sent["Authorization"] = self._basic
         tries = _LOST_TRIES if method in ("GET", "DELETE") else 1
         for left in reversed(range(tries)):
             try:
@@ -243,7 +247,6 @@ class Client:
                     json=json_body,
                     data=form,
                     headers=sent,
-                    auth=self._basic,
                     allow_redirects=False,
                     timeout=ClientTimeout(total=timeout_s, sock_connect=CONNECT_S),
                 ) as answer:

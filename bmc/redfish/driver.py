@@ -14,6 +14,7 @@ from bmc.capability import (
     BootTarget,
     Certificate,
     FirmwareItem,
+    Job,
     Metric,
     Picture,
     PowerAction,
@@ -23,7 +24,7 @@ from bmc.capability import (
 )
 from bmc.errors import BadAnswer, CommandRefused, Unreachable, Unsupported
 from bmc.power import Switch
-from bmc.redfish import bios, log, readings, service
+from bmc.redfish import bios, log, readings, service, tasks
 from bmc.redfish.client import ROOT, Client
 from bmc.redfish.resource import Resource
 from bmc.redfish.vendor import Layout, Vendor
@@ -166,23 +167,38 @@ class Redfish:
 
     # --- event log
 
-    async def _event_log(self) -> Resource:
+    async def logs(self) -> dict[str, str]:
+        """Return the id of every log that the BMC keeps, and where it is."""
         layout = await self.layout()
-        found: dict[str, Resource] = {}
+        found: dict[str, str] = {}
         for owner in (layout.system, layout.manager, layout.chassis):
             path = owner.link("LogServices")
             for member in (await self.client.get(path)).links("Members") if path else ():
-                found.setdefault(member.rsplit("/", 1)[-1].lower(), Resource(member, {}))
+                found.setdefault(member.rsplit("/", 1)[-1], member)
+        return found
+
+    async def _event_log(self) -> Resource:
+        found = {name.lower(): path for name, path in (await self.logs()).items()}
         for name in self.vendor.logs:
             if name.lower() in found:
-                return await self.client.get(found[name.lower()].path)
+                return await self.client.get(found[name.lower()])
         raise Unsupported(self.node, self.host, "an event log")
 
     async def sel(self) -> tuple[SelEntry, ...]:
         """Return the event log, oldest first."""
-        service_ = await self._event_log()
-        path = service_.link("Entries") or f"{service_.path}/Entries"
-        entries = [log.entry(found, index) for index, found in enumerate(await self.client.members(path), 1)]
+        return await self._entries(await self._event_log())
+
+    async def log(self, name: str) -> tuple[SelEntry, ...]:
+        """Return one of `logs`, oldest first: for example a lifecycle log. Raises Unsupported."""
+        path = (await self.logs()).get(name)
+        if path is None:
+            raise Unsupported(self.node, self.host, f"a log called {name}")
+        return await self._entries(await self.client.get(path))
+
+    async def _entries(self, found: Resource) -> tuple[SelEntry, ...]:
+        path = found.link("Entries") or f"{found.path}/Entries"
+        members = await self.client.members(path)
+        entries = [log.entry(member, index) for index, member in enumerate(members, 1)]
         return tuple(sorted(entries, key=lambda entry: entry.record_id))
 
     async def clear_sel(self) -> None:
@@ -265,6 +281,22 @@ class Redfish:
     async def support_dump(self, *, deadline_s: float = 1800.0) -> tuple[str, bytes]:
         make = self._own(self.vendor.support_dump, "a support dump")
         return await make(self.client, await self.layout(), deadline_s)
+
+    async def jobs(self) -> tuple[Job, ...]:
+        """Return what the BMC does in the background, done or not."""
+        own = self.vendor.jobs
+        if own is not None:
+            return await tasks.queue(self.client, own(await self.layout()))
+        return await tasks.queue(
+            self.client, f"{self.client.root.link('Tasks') or ROOT + '/TaskService'}/Tasks"
+        )
+
+    async def clear_jobs(self) -> None:
+        await self._own(self.vendor.clear_jobs, "emptying its job queue")(self.client, await self.layout())
+
+    async def tree(self, *, most: int = 500) -> dict[str, bytes]:
+        """Return the JSON of up to `most` resources under systems, chassis and managers, by path."""
+        return await service.tree(self.client, most)
 
     async def firmware(self) -> tuple[FirmwareItem, ...]:
         return await service.firmware(self.client)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
 from cryptography import x509
 
 from bmc.capability import Certificate, FirmwareItem, Metric
-from bmc.errors import BadAnswer, Unsupported
+from bmc.errors import BadAnswer, CommandRefused, PrivilegeTooLow, Unsupported
 from bmc.redfish.answer import Answer
 from bmc.redfish.client import ROOT, Client
 from bmc.redfish.resource import Resource, parse_time
@@ -145,3 +146,35 @@ async def _certificate_action(client: Client, name: str) -> str:
 
 async def _service(client: Client, name: str) -> Resource:
     return await client.get(client.root.link(name) or f"{ROOT}/{name}")
+
+
+async def tree(client: Client, most: int) -> dict[str, bytes]:
+    """Walk the tree breadth first; what a BMC refuses, or what makes no sense, is left out."""
+    waiting = [client.root.link(name) or f"{ROOT}/{name}" for name in ("Systems", "Chassis", "Managers")]
+    found: dict[str, bytes] = {}
+    seen = set(waiting)
+    while waiting and len(found) < most:
+        path = waiting.pop(0)
+        try:
+            resource = await client.get(path)
+        except (BadAnswer, CommandRefused, PrivilegeTooLow, Unsupported):
+            continue
+        found[path] = json.dumps(resource.data, indent=1).encode()
+        for link in _links(resource.data):
+            below = link.split("#")[0].rstrip("/")
+            if below.startswith(f"{ROOT}/") and below not in seen:
+                seen.add(below)
+                waiting.append(below)
+    return found
+
+
+def _links(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "@odata.id" and isinstance(inner, str):
+                yield inner
+            elif key != "Links":  # these lead sideways and back
+                yield from _links(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _links(inner)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from bmc.capability import Job
 from bmc.errors import BmcError, Busy, DeadlinePassed, TaskFailed, Unreachable
 from bmc.redfish.answer import Answer
 from bmc.redfish.client import Client
@@ -45,7 +46,25 @@ def _ended(client: Client, path: str, seen: Answer) -> bool:
         return True  # the result itself
     state = task.text("TaskState") or task.text("JobState") or ("" if seen.status == 202 else "Completed")
     if state in _FAILED or task.text("TaskStatus") == "Critical":
-        told = [text for row in task.rows("Messages") if (text := row.text("Message"))]
-        text = told[-1] if told else task.text("Message") or ""
-        raise TaskFailed(client.node, client.host, path.rsplit("/", 1)[-1], state, text)
+        raise TaskFailed(client.node, client.host, path.rsplit("/", 1)[-1], state, _told(task))
     return state in _DONE
+
+
+async def queue(client: Client, path: str) -> tuple[Job, ...]:
+    """Return the tasks or jobs of a collection, by id."""
+    found = [
+        Job(
+            id=row.text("Id") or row.path.rsplit("/", 1)[-1],
+            name=row.text("Name") or "",
+            state=row.text("TaskState") or row.text("JobState") or "unknown",
+            percent=row.number("PercentComplete"),
+            message=_told(row),
+        )
+        for row in await client.members(path)
+    ]
+    return tuple(sorted(found, key=lambda job: job.id))
+
+
+def _told(task: Resource) -> str:
+    told = [text for row in task.rows("Messages") if (text := row.text("Message"))]
+    return told[-1] if told else task.text("Message") or ""

@@ -36,6 +36,8 @@ class Vendor:
     ac_cycle: Callable[[Client, Layout], Awaitable[None]] | None = None
     support_dump: Callable[[Client, Layout, float], Awaitable[tuple[str, bytes]]] | None = None
     ready: Callable[[Client, Layout], Awaitable[bool]] | None = None
+    jobs: Callable[[Layout], str] | None = None  # where its own queue is; else the task service
+    clear_jobs: Callable[[Client, Layout], Awaitable[None]] | None = None
 
     def made(self, root: Resource) -> bool:
         """Tell whether the BMC behind this service root is of this make."""

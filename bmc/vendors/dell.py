@@ -89,6 +89,16 @@ async def _support_dump(client: Client, layout: Layout, deadline_s: float) -> tu
     return path.rsplit("/", 1)[-1], (await client.ask("GET", path)).body
 
 
+def _jobs(layout: Layout) -> str:
+    return f"{layout.manager.path}/Oem/Dell/Jobs"
+
+
+async def _clear_jobs(client: Client, layout: Layout) -> None:
+    """Empty the job queue: one job that hangs keeps every later one from starting."""
+    service = f"{layout.manager.path}/Oem/Dell/DellJobService"
+    await client.post(f"{service}/Actions/DellJobService.DeleteJobQueue", {"JobID": "JID_CLEARALL"})
+
+
 DELL = Vendor(
     name="dell",
     words=("dell", "idrac"),
@@ -98,4 +108,6 @@ DELL = Vendor(
     ac_cycle=_ac_cycle,
     support_dump=_support_dump,
     ready=_ready,
+    jobs=_jobs,
+    clear_jobs=_clear_jobs,
 )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import datetime
 import io
+import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -284,3 +285,31 @@ async def test_redfish_where_there_is_none_is_unsupported(lab: LabBackend, endpo
     with pytest.raises(errors.Unsupported):
         async with connect_redfish(replace(lab.target, redfish_port=9), endpoint=endpoint):
             pass
+
+
+async def test_other_logs_are_read_by_name(web: LabBackend, endpoint: Endpoint) -> None:
+    async with connect_redfish(web.target, endpoint=endpoint) as bmc:
+        assert {"Sel", "Lclog"} <= set(await bmc.logs())
+        entries = await bmc.log("Lclog")
+        with pytest.raises(errors.Unsupported):
+            await bmc.log("Diary")
+    assert any("logged in" in entry.event for entry in entries)
+
+
+async def test_the_job_queue_is_listed_and_emptied(web: LabBackend, endpoint: Endpoint) -> None:
+    async with connect_redfish(web.target, endpoint=endpoint) as bmc:
+        await bmc.apply_bios(await bmc.plan_bios({"LogicalProc": "Disabled"}))
+        jobs = await bmc.jobs()
+        assert [(job.name, job.state) for job in jobs] != []
+        await bmc.clear_jobs()
+        assert await bmc.jobs() == ()
+
+
+async def test_the_tree_is_walked_for_a_ticket(web: LabBackend, endpoint: Endpoint) -> None:
+    async with connect_redfish(web.target, endpoint=endpoint) as bmc:
+        tree = await bmc.tree()
+        assert len(await bmc.tree(most=3)) == 3
+    system = json.loads(tree["/redfish/v1/Systems/System.Embedded.1"])
+    assert system["SKU"] == web.chassis.serial
+    assert any("/Sensors/" in path for path in tree)
+    assert any("/LogServices/Sel" in path for path in tree)

@@ -36,9 +36,14 @@ class Tree:
     answers: dict[str, web.Response] = field(default_factory=dict)
     wrote: list[tuple[str, str, Any]] = field(default_factory=list)
     versions: list[str | None] | None = None  # If-Match of each PATCH; a list here demands one
+    basic: bool = False  # knows no sessions
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path_qs.removesuffix("/")
+        if self.basic and path != "/redfish/v1":
+            sessions = "SessionService" in path
+            if sessions or request.headers.get("Authorization") != "Basic cm9vdDpzZWNyZXQ=":
+                return web.Response(status=404 if sessions else 401)
         if request.method == "GET" and path in self.resources:
             return web.json_response(self.resources[path])
         if path.endswith("/SessionService/Sessions") and request.method == "POST":
@@ -58,9 +63,11 @@ class Tree:
 
 
 @asynccontextmanager
-async def serving(name: str) -> AsyncIterator[tuple[Tree, Redfish]]:
+async def serving(
+    name: str, *, basic: bool = False, password: str = "secret"
+) -> AsyncIterator[tuple[Tree, Redfish]]:
     """Serve a fixture and log in to it."""
-    tree = Tree(json.loads((FIXTURES / f"{name}.json").read_text()))
+    tree = Tree(json.loads((FIXTURES / f"{name}.json").read_text()), basic=basic)
     identity = make_identity("v", HOST, datetime.datetime.now(datetime.UTC))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     load(context, identity)
@@ -72,7 +79,7 @@ async def serving(name: str) -> AsyncIterator[tuple[Tree, Redfish]]:
     target = BmcTarget(
         "node-v",
         HOST,
-        Credential("root", "secret"),
+        Credential("root", password),
         protocol="redfish",
         redfish_port=port,
         fingerprint=identity.fingerprint,
@@ -300,3 +307,14 @@ async def test_a_change_names_the_version_where_the_bmc_wants_it() -> None:
         tree.versions = []
         await bmc.identify(on=False)
     assert tree.versions == [None, '"1f2"']
+
+
+async def test_a_bmc_without_sessions_gets_the_password_with_each_request() -> None:
+    async with serving(OPENBMC, basic=True) as (_, bmc):
+        assert await bmc.power_state() is PowerState.ON
+
+
+async def test_a_wrong_password_is_told_without_sessions_too() -> None:
+    with pytest.raises(errors.AuthRejected):
+        async with serving(OPENBMC, basic=True, password="wrong"):
+            pass

@@ -7,8 +7,9 @@ from collections import Counter
 
 import pytest
 
+from bmc import fleet
 from bmc.capability import BmcTarget, Credential
-from bmc.errors import ActionFailed, Busy, DeadlinePassed, Occupied
+from bmc.errors import ActionFailed, AuthRejected, Busy, DeadlinePassed, Occupied, Rejection
 from bmc.fleet import each, subnet
 
 
@@ -64,6 +65,37 @@ async def test_an_actions_own_timeout_is_not_our_deadline() -> None:
 
     results = await each([target(0)], action)
     assert isinstance(results["n0"].error, ActionFailed)
+
+
+@pytest.mark.parametrize(("attempts", "ok"), [(1, False), (2, False), (3, True)])
+async def test_a_busy_bmc_is_tried_as_often_as_asked(
+    attempts: int, ok: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "FIRST_PAUSE_S", 0.001)
+    tries = 0
+
+    async def action(one: BmcTarget) -> int:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise Busy(one.name, one.host, Occupied.SESSIONS, 0.001 if tries == 1 else None)
+        return tries
+
+    result = (await fleet.each([target(0)], action, attempts=attempts))["n0"]
+    assert result.ok is ok
+    assert tries == attempts
+
+
+async def test_a_wrong_password_is_not_tried_again() -> None:
+    tries = 0
+
+    async def action(one: BmcTarget) -> None:
+        nonlocal tries
+        tries += 1
+        raise AuthRejected(one.name, one.host, "admin", Rejection.WRONG_PASSWORD)
+
+    await fleet.each([target(0)], action, attempts=5)
+    assert tries == 1
 
 
 async def test_cancelling_ends_every_action() -> None:
