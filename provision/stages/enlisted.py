@@ -17,16 +17,27 @@ async def reach(job: NodeJob) -> Reached:
     """Find the node's machine in MAAS, or create it. Raises MaasError, NodeFailed."""
     found = await patiently(job, lambda: find_machine(job.maas.client, job))
     machine = found or await _create(job)
-    await patiently(job, lambda: _refuse_other_bmc(job, machine))
+    await patiently(job, lambda: _see_bmc(job, machine))
     detail = f"MAAS machine {machine.system_id}" + ("" if found else " created")
     return Reached(detail, already=found is not None, facts={"system_id": machine.system_id})
 
 
-async def _refuse_other_bmc(job: NodeJob, machine: Machine) -> None:
-    """Raise NodeFailed where MAAS would switch the power of another BMC than the node's."""
+async def _see_bmc(job: NodeJob, machine: Machine) -> None:
+    """See that MAAS switches the power of the node's BMC.
+
+    A machine that enlisted itself at its first network boot has no BMC in MAAS yet: it gets the
+    site's, and the node's name. Raises NodeFailed where MAAS has another BMC.
+    """
     power = await job.maas.client.power_parameters(machine.system_id)
     host = urlsplit(power.address).hostname if "//" in power.address else power.address
-    if host != job.node.bmc.host:
+    if not host:
+        new = _new_machine(job)
+        fields = {f"power_parameters_{name}": value for name, value in new.power.items()}
+        job.note(f"{machine.system_id} enlisted itself: giving it its name and BMC")
+        await job.maas.client.update(
+            machine.system_id, hostname=new.hostname, power_type=new.power_type, **fields
+        )
+    elif host != job.node.bmc.host:
         reason = f"MAAS reaches {machine.system_id} at BMC {host or '(none)'}"
         raise NodeFailed("enlisted", "maas-mismatch", reason, why=f"the site files say {job.node.bmc.host}")
 
