@@ -53,7 +53,7 @@ async def test_a_name_of_somebody_else_is_refused(access: Access) -> None:
 async def test_another_count_for_a_name_is_refused(access: Access) -> None:
     admit(access, *A1)
     await give(access, "train", 2)
-    with pytest.raises(BadRequest, match="train has 2 nodes, not 3"):
+    with pytest.raises(BadRequest, match="train is there already, with 2 and not 3"):
         await give(access, "train", 3)
 
 
@@ -78,7 +78,7 @@ async def test_a_pod_that_cannot_do_it_alone_is_refused_where_one_pod_is_asked_f
     admit(access, *A1[:2], *B1[:3])
     assert len((await give(access, "any", 4)).nodes) == 4
     access.store.give_back(list(access.store.allocations()), by="marta")
-    with pytest.raises(NotEnough, match="not enough reliable nodes for 4"):
+    with pytest.raises(NotEnough, match="not enough reliable nodes, 4"):
         await give(access, "one", 4, same_pod=True)
     assert names(await give(access, "one", 3, same_pod=True)) == B1[:3]
 
@@ -156,7 +156,7 @@ async def test_too_few_spares_change_nothing(access: Access) -> None:
     admit(access, A1[5], pool=Pool.SPARE)
     await give(access, "train", 3)
     before = access.store.events()
-    with pytest.raises(NotEnough, match="not enough spare nodes for 2") as refused:
+    with pytest.raises(NotEnough, match="not enough spare nodes, 2") as refused:
         await plan(access, A1[0], A1[1])
     assert refused.value.why == "1 of 1 spares are fit; nothing was changed"
     assert access.store.events() == before

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inventory.model import Node, Pool
 from provision.access import Access
+from provision.errors import Refused
 from provision.pools import spares
 from tests.unit.pools.conftest import Make
 from tests.unit.pools.making import admit, consent, hold, judge
@@ -57,29 +57,26 @@ def test_other_hardware_in_the_rack_has_a_share_of_its_own(access: Access) -> No
     assert (shares["b1", "small"].admitted, shares["b1", "small"].wanted) == (1, 0)
 
 
-async def test_balancing_makes_the_least_healthy_idle_node_a_spare(
-    access: Access, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_balancing_makes_the_least_healthy_idle_node_a_spare(access: Access) -> None:
     admit(access, *A1)
     judge(access, A1[1], "yes", "gpu.ecc: 2 corrected")
     judge(access, A1[4], "yes", "gpu.ecc: 1 corrected", "ib.counters: 1")
     access.store.allocate("train", [A1[4]], who="ana")
     busy = {A1[1]}
 
-    async def in_use(_access: Access, node: Node) -> object:
-        return "busy" if node.name in busy else None
+    async def in_use(_access: Access, node: Node) -> Refused | None:
+        return Refused("in-use", node.name, "busy") if node.name in busy else None
 
-    monkeypatch.setattr("provision.guards.in_use", in_use)
-    (move,) = await spares.plan(access)
+    (move,) = await spares.plan(access, in_use)
     assert (move.node, move.to) == (A1[5], Pool.SPARE)
     assert move.why == "0 of 6 in a1 are spares, 1 are wanted"
     busy.clear()
-    (move,) = await spares.plan(access)
+    (move,) = await spares.plan(access, in_use)
     assert move.node == A1[1]
 
 
 async def test_what_cannot_be_asked_is_not_made_a_spare(access: Access) -> None:
-    admit(access, *A1)
+    admit(access, *A1, "a2-n01", "a2-n02", "a2-n03")  # the last three have no address
     assert await spares.plan(access) == ()
 
 
