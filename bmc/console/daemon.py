@@ -11,7 +11,6 @@ from pathlib import Path
 
 from bmc.capability import BmcTarget
 from bmc.console.record import Limits, Recorder
-from bmc.console.store import EventKind
 from bmc.errors import BmcError, RecordingFailed
 from bmc.ipmi.endpoint import Endpoint
 
@@ -42,11 +41,7 @@ class _Console:
 
     @property
     def gaps(self) -> int:
-        return self.gaps_before + (_gaps(self.recorder) if self.recorder else 0)
-
-
-def _gaps(recorder: Recorder) -> int:
-    return sum(event.kind in (EventKind.LOST, EventKind.STOLEN) for event in recorder.events)
+        return self.gaps_before + (self.recorder.gaps if self.recorder else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +127,7 @@ class Daemon:
                 with contextlib.suppress(BmcError):
                     await recorder.stop()
                 console.bytes_before += recorder.bytes_kept
-                console.gaps_before += _gaps(recorder)
+                console.gaps_before += recorder.gaps
                 console.recorder = None
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LAST_PAUSE_S)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import re
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from bmc.ipmi.sol import Sol
 
 _DIGEST_BYTES = 65_536
 _TEXT_BYTES = 262_144
+_MOST_EVENTS = 1000  # in memory; the file has all
 _OVERLAP = 4096  # a pattern that spans more than this may be missed
 _THIEF_S = 0.3  # whoever ended our console to take it is given the time to
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.2, 5.0
@@ -56,6 +58,7 @@ class Recorder:
         self.target = target
         self.folder = folder
         self.bytes_kept = 0
+        self.gaps = 0  # times the console was lost or taken
         self._limits = limits or Limits()
         self._steal = steal
         self._clock = clock
@@ -63,7 +66,7 @@ class Recorder:
         self._writer = Writer(
             folder, target.name, file_bytes=self._limits.file_bytes, ring_bytes=self._limits.ring_bytes
         )
-        self._events: list[Event] = []
+        self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._active = asyncio.Event()
@@ -284,6 +287,7 @@ class Recorder:
     def _is_lost(self, exc: BmcError, heard_at: float) -> None:
         self._active.clear()
         if self._lost_at is None:
+            self.gaps += 1
             silent_s = asyncio.get_running_loop().time() - heard_at
             self._lost_at = self._clock() - silent_s
             stolen = isinstance(exc, Busy) and exc.occupied is Occupied.CONSOLE

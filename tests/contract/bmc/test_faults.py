@@ -248,3 +248,38 @@ async def test_a_bmc_that_answers_with_another_suite_is_found_out(endpoint: Endp
     assert isinstance(error, errors.WrongSuite)
     assert "authentication 1" in error.answered
     transport.close()
+
+
+class Relay(asyncio.DatagramProtocol):
+    """Passes datagrams between IPv6 and a BMC on IPv4."""
+
+    def __init__(self, bmc: tuple[str, int]) -> None:
+        self._bmc = bmc
+        self._peer: tuple[str, int] | None = None
+        self.inner: asyncio.DatagramTransport | None = None
+        self.outer: asyncio.DatagramTransport | None = None
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        assert self.inner is not None
+        assert self.outer is not None
+        if addr[0] == self._bmc[0] and self._peer is not None:
+            self.outer.sendto(data, self._peer)
+        else:
+            self._peer = addr
+            self.inner.sendto(data, self._bmc)
+
+
+async def test_a_bmc_on_ipv6_is_reached(lab: LabBackend, endpoint: Endpoint) -> None:
+    loop, relay = asyncio.get_running_loop(), Relay((lab.target.host, lab.target.port))
+    try:
+        relay.outer, _ = await loop.create_datagram_endpoint(lambda: relay, local_addr=("::1", 0))
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    relay.inner, _ = await loop.create_datagram_endpoint(lambda: relay, local_addr=("127.0.0.1", 0))
+    port = relay.outer.get_extra_info("sockname")[1]
+    try:
+        async with connect(replace(lab.target, host="::1", port=port), endpoint=endpoint) as bmc:
+            assert (await bmc.identity()).serial == lab.chassis.serial
+    finally:
+        relay.outer.close()
+        relay.inner.close()
