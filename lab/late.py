@@ -131,12 +131,18 @@ class LateChassis:
         try:
             real = await self._house.node(self._spec)
         except LabError as exc:
-            log.exception("%s cannot start", self.name)
-            self._sink(f"\r\n{exc.where}: {exc}\r\n".encode())
+            self._cannot_start(exc)
             return
         self._real = real
         real.attach_serial(self._sink)
         real.take_boot_override(self._override)
         for fault in self.faults:
             real.set_fault(str(fault), True)
-        await real.power_on(boot_device=boot_device)
+        try:
+            await real.power_on(boot_device=boot_device)
+        except LabError as exc:
+            self._cannot_start(exc)
+
+    def _cannot_start(self, exc: LabError) -> None:
+        log.error("%s cannot start: %s: %s", self.name, exc.where, exc)
+        self._sink(f"\r\n{exc.where}: {exc}\r\n".encode())
