@@ -13,6 +13,7 @@ from health.outcome import Action, Finding, Outcome, conclude
 from inventory.model import Profile
 
 ID = "host.processes"
+_NEW_S = 60
 _ROW = re.compile(r"\s*\d+ +\d+ [RSDTtXZIKWP]\S* +\d+ \S")
 PROCESSES = Collect("host.processes", argv=("ps", "-eo", "pid,ppid,stat,etimes,comm"), limit_bytes=2_097_152)
 
@@ -34,7 +35,8 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
         raise Unreadable("ps", "the list is not whole")
     # A process that waits for a disk is in state D for a moment; one that has been there all its life hangs.
     stuck = [row for row in rows if row[2].startswith("D")]
-    zombies = [row for row in rows if row[2].startswith("Z")]
+    # What the collection itself has just run is not buried yet when ps looks.
+    zombies = [row for row in rows if row[2].startswith("Z") and int(row[3]) >= _NEW_S]
     findings = []
     for found, most, what in (
         (stuck, stuck_most, "hang in the kernel"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import inf
 
 from health.check import Collect
 from health.errors import NotCollected
@@ -44,10 +45,10 @@ def kernel_log(evidence: Evidence) -> KernelLog:
     if not ring.wrapped:
         return KernelLog(_since_repair(ring.lines, evidence), ring.gap)
     journal, gap = _journal(evidence.item(JOURNAL.id))
-    first = ring.lines[0].since_boot_s or 0.0
+    first = (ring.lines[0].since_boot_s or 0.0) if ring.lines else inf
     older = [line for line in journal if (line.since_boot_s or 0.0) < first]
     # The journal tells what the ring has lost, if the two meet.
-    if gap is None and len(older) == len(journal):
+    if gap is None and ring.lines and len(older) == len(journal):
         gap = "the journal ends before the ring begins"
     if gap is not None:
         gap = f"{ring.gap}, and {gap}"
@@ -70,7 +71,10 @@ def _ring(item: Item | None) -> _Ring:
     if item.truncated or item.text.count(END_OF_KMSG) != 1 or not item.text.endswith(f"{END_OF_KMSG}\n"):
         return _Ring(lines, "/dev/kmsg was cut")
     numbers = [line.sequence for line in lines]
-    first = numbers[0] if numbers else None
+    if not lines:
+        # A container sees none of its host's log. Its own journal may.
+        return _Ring((), "the ring is empty", wrapped=True)
+    first = numbers[0]
     if first is None or numbers != list(range(first, first + len(numbers))):
         return _Ring(lines, "records are missing from the ring")
     if first != 0:

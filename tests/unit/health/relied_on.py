@@ -144,7 +144,7 @@ RELIED_ON: Mapping[str, Rows] = {
         *_smi("HW Slowdown", "HW Thermal Slowdown", "HW Power Brake Slowdown", "SW Thermal Slowdown"),
     ),
     "gpu.temperature": (*_COUNT, *_smi("GPU T.Limit Temp")),
-    "gpu.power": (*_COUNT, *_smi("Current Power Limit")),
+    "gpu.power": (*_COUNT, _under("GPU Power Readings", "Current Power Limit")),
     "gpu.clocks": (
         *_COUNT,
         _under("Max Clocks", "SM"),
