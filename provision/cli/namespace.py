@@ -9,6 +9,7 @@ from provision.cli.commands import (
     bmcs,
     bringup,
     consoles,
+    inventories,
     judging,
     looking,
     pools,
@@ -57,7 +58,7 @@ def collection() -> Collection:
             ),
         ),
         ("bmc", (bmcs.sel, bmcs.sensors, bmcs.fru, bmcs.firmware, bmcs.identify, bmcs.reset)),
-        ("inventory", (site.check,)),
+        ("inventory", (inventories.check, inventories.import_)),
         (
             "pool",
             (

@@ -1,4 +1,4 @@
-"""inventory.check and doctor: is the site described rightly, and does everything that we need answer."""
+"""doctor: does everything that we need answer."""
 
 from __future__ import annotations
 
@@ -18,24 +18,6 @@ from provision.maas.errors import MaasError
 
 _TOOLS = ("ssh", "ansible-playbook", "setpriv")
 _RESERVE = 1 << 30
-
-
-@command({"output": OUTPUT})
-def check(output: str = "table") -> None:
-    """Read the site files and say what they describe; a mistake names its file and line."""
-    access = open_site()
-    rows = [
-        {
-            "rack": rack.name,
-            "nodes": len(rack.nodes),
-            "zone": rack.zone,
-            "profiles": ", ".join(sorted({node.profile for node in rack.nodes})),
-        }
-        for rack in access.site.racks
-    ]
-    for reference in access.site.credentials.values():
-        access.secret(reference.password)
-    render.answer("racks", rows, ("rack", "nodes", "zone", "profiles"), output)
 
 
 @command({"output": OUTPUT})
