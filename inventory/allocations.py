@@ -50,6 +50,16 @@ def give_back(
     return tuple(returned)
 
 
+def shift(journal: Journal, connection: Connection, node: str, to: Pool, mover: Mover) -> None:
+    """Move a free node from one admitted pool to the other. Raises NotFree."""
+    state = rows.load_state(connection, node)
+    source = Pool.SPARE if to is Pool.RELIABLE else Pool.RELIABLE
+    reason = why_not_free(state, load(connection).get(node), pool=source)
+    if reason is not None:
+        raise NotFree(node, reason)
+    move(journal, connection, state, to, mover)
+
+
 def replace(
     journal: Journal, connection: Connection, pairs: Sequence[Replacement], *, by: str, why: str
 ) -> None:

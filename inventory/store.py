@@ -296,6 +296,11 @@ class Store:
         with self._database.write() as connection:
             return allocations.give_back(self._journal, connection, nodes, by=by, why=why)
 
+    def shift(self, node: str, to: Pool, *, by: str, why: str) -> None:
+        """Move a free node from reliable to spare or back. Raises NotFree."""
+        with self._database.write() as connection:
+            allocations.shift(self._journal, connection, node, to, Mover(by, why))
+
     def replace(self, pairs: Sequence[Replacement], *, by: str, why: str) -> None:
         """Put a spare in the place of every failed node, all of them or none.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import floor
 
 from inventory.admission import ADMITTED, why_not_admitted
-from inventory.errors import NotAdmissible
+from inventory.errors import NotFree
 from inventory.model import Node, Pool, Site
 from inventory.records import NodeState
 from provision import guards
@@ -95,15 +95,10 @@ def carry_out(access: Access, moves: Sequence[Move], consent: Consent) -> tuple[
     if {move.node for move in moves} != set(consent.nodes):
         raise ValueError("the consent is for other nodes than the moves")
     late = []
-    taken = access.store.allocations()
     for move in moves:
-        here = access.store.node(move.node).pool
-        if move.node in taken or here not in ADMITTED:
-            late.append(move.node)
-            continue
         try:
-            access.store.set_pool(move.node, move.to, by=consent.who, why=move.why)
-        except NotAdmissible:
+            access.store.shift(move.node, move.to, by=consent.who, why=move.why)
+        except NotFree:
             late.append(move.node)
     return tuple(late)
 

@@ -152,6 +152,18 @@ def test_a_spare_takes_the_failed_nodes_place_in_pool_and_hostfile(store: Store)
     assert store.events(node="n2", kinds=[EventKind.POOL])[-1].data["serial"] == "X2"
 
 
+def test_only_a_free_node_changes_between_reliable_and_spare(store: Store) -> None:
+    admit(store, "n1", "n2")
+    store.allocate("a", ["n2"], who="ana")
+    store.shift("n1", Pool.SPARE, by="tom", why="too few")
+    assert store.node("n1").pool is Pool.SPARE
+    for node, to in (("n1", Pool.SPARE), ("n2", Pool.SPARE), ("n3", Pool.RELIABLE)):
+        with pytest.raises(NotFree):
+            store.shift(node, to, by="tom", why="too few")
+    store.shift("n1", Pool.RELIABLE, by="tom", why="too many")
+    assert store.node("n1").pool is Pool.RELIABLE
+
+
 def test_a_replacement_is_whole_or_not_at_all(store: Store) -> None:
     admit(store, "n1", "n2")
     admit(store, "s1", pool=Pool.SPARE)

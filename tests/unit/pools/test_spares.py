@@ -102,6 +102,14 @@ async def test_what_was_taken_or_held_since_the_plan_is_left_alone(access: Acces
     assert access.store.node(A1[4]).pool is Pool.RELIABLE
 
 
+async def test_a_node_handed_out_since_the_plan_is_not_taken_away(access: Access) -> None:
+    admit(access, *A1)
+    moves = [spares.Move(A1[5], Pool.SPARE, "x"), spares.Move(A1[4], Pool.SPARE, "x")]
+    access.store.allocate("train", [A1[5]], who="ana")
+    assert spares.carry_out(access, moves, consent(access, *A1[4:])) == (A1[5],)
+    assert [access.store.node(name).pool for name in A1[4:]] == [Pool.SPARE, Pool.RELIABLE]
+
+
 def test_a_site_that_keeps_no_spares_has_none(make: Make) -> None:
     access = make()
     text = access.site.path / "site.yaml"
