@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TextIO
 
@@ -88,6 +88,11 @@ def ensure(settings: Settings, *, patience_s: float = 30.0) -> None:
     Call it after a run was enqueued: a runner that is about to end says so before it looks for
     the last time, so either it sees the run, or its successor is started here.
     """
+    if settings.shared:
+        from provision import workers
+
+        if workers.any_alive(settings.engine_database):
+            return  # a worker of this or of another host
     deadline = time.monotonic() + patience_s
     log = settings.state / "runner.log"
     process: subprocess.Popen[bytes] | None = None
@@ -169,14 +174,25 @@ def _event_loop() -> Callable[[Coroutine[object, object, None]], None]:
 def run_here(settings: Settings, *, quiet_s: float | None = _QUIET_S) -> None:
     """Be the runner of a state folder until idle or told to stop. Raises RunnerBusy."""
     settings.ensure_state()
-    with lock(settings.state) as say:
+    with lock(settings.state) as say, _alone(settings):
         _event_loop()(serve(settings, say, quiet_s=quiet_s))
+
+
+def _alone(settings: Settings) -> AbstractContextManager[None]:
+    """Where several hosts share a database, a lock in it: another state folder may bear the same name."""
+    if not settings.shared:
+        return nullcontext()
+    from provision.workers import presence
+
+    return presence(settings.engine_database, settings.executor)
 
 
 def main() -> int:
     """Run until idle or told to stop. Exit status 0, or 3 when another runner is at work."""
+    settings = Settings.from_environment()
     try:
-        run_here(Settings.from_environment())
+        # Where hosts share a database, commands elsewhere may rely on us.
+        run_here(settings, quiet_s=None if settings.shared else _QUIET_S)
     except RunnerBusy as error:
         print(error, file=sys.stderr)  # noqa: T201
         return _BUSY

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.light_site import LightSite, operations
+from inventory.records import RunState
+from inventory.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 INVOKE = str(Path(sys.executable).parent / "invoke")
@@ -59,17 +61,13 @@ def kill_runner(state: Path) -> bool:
     return True
 
 
-def state_of(environment: Mapping[str, str], run: str) -> str:
-    """Return the state of a run."""
-    runs = json.loads(invoke(environment, "runs", "--output", "json"))["runs"]
-    return next(str(one["state"]) for one in runs if one["run"] == run)
-
-
-def under_way(environment: Mapping[str, str]) -> str:
-    """Return the stages that nodes are in, counted."""
-    rows = json.loads(invoke(environment, "nodes", "--nodes", "@*", "--output", "json"))["nodes"]
-    stages = Counter(str(row["stage"]) for row in rows)
-    return " ".join(f"{stage}:{number}" for stage, number in sorted(stages.items()))
+def under_way(state: Path, run: str) -> tuple[bool, str]:
+    """Return whether the run goes on, and the stages that its nodes stand at or are in, counted."""
+    with Store.open(f"sqlite:///{state}/muster.sqlite") as store:
+        going = store.run(run).state is RunState.RUNNING
+        members = store.run_progress(run).values()
+    stages = Counter(f"in {one.in_stage}" if one.in_stage else str(one.reached or "-") for one in members)
+    return going, " ".join(f"{stage}:{number}" for stage, number in sorted(stages.items()))
 
 
 def one_pass(
@@ -82,11 +80,12 @@ def one_pass(
         time.sleep(chance.uniform(0.05, longest_s))
         if not kill_runner(state):
             break
-        done.kills.append(under_way(environment))
-        sys.stdout.write(f"  kill {len(done.kills):>2}  {done.run}  {done.kills[-1]}\n")
-        sys.stdout.flush()
-        if state_of(environment, done.run) != "running":
+        going, what = under_way(state, done.run)
+        if not going:
             break
+        done.kills.append(what)
+        sys.stdout.write(f"  kill {len(done.kills):>2}  {done.run}  {what}\n")
+        sys.stdout.flush()
         invoke(environment, "bringup", "--resume", done.run, "--no-wait")
     invoke(environment, "bringup", "--resume", done.run, ok=(0, 2))
     return done
@@ -131,7 +130,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--net", type=int, default=93)
     parser.add_argument(
-        "--longest", type=float, default=4.0, help="seconds between a start and a kill, at most"
+        "--longest", type=float, default=12.0, help="seconds between a start and a kill"
     )
     want = parser.parse_args()
     chance = random.Random(want.seed)
