@@ -15,6 +15,10 @@ from inventory.errors import StoreUnreachable, first_line
 from provision.errors import RunnerBusy
 
 _CLASS = 0x4D55_5357  # ours among the advisory locks of the database
+_HELD = (
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = :ours"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
 
 
 @contextmanager
@@ -29,21 +33,18 @@ def presence(url: str, host: str) -> Iterator[None]:
 
 def alive(url: str, host: str) -> bool:
     """Whether somebody executes as `host` now. Raises StoreUnreachable."""
-    with _connected(url) as connection:
-        taken = connection.execute(sa.select(sa.func.pg_try_advisory_lock(_CLASS, _number(host)))).scalar()
-        if taken:
-            connection.execute(sa.select(sa.func.pg_advisory_unlock(_CLASS, _number(host))))
-        return not taken
+    return _count(url, _HELD + " AND objid = :host", host=zlib.crc32(host.encode())) > 0
 
 
 def any_alive(url: str) -> bool:
     """Whether anybody executes runs of this site now. Raises StoreUnreachable."""
-    query = sa.text(
-        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = :ours"
-        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-    )
+    return _count(url, _HELD) > 0
+
+
+def _count(url: str, query: str, **values: int) -> int:
+    # Looked up, not tried: whoever tries a lock holds it for a moment, and would be taken for a worker.
     with _connected(url) as connection:
-        return bool(connection.execute(query, {"ours": _CLASS}).scalar())
+        return int(connection.execute(sa.text(query), {"ours": _CLASS, **values}).scalar() or 0)
 
 
 @contextmanager
@@ -61,4 +62,6 @@ def _connected(url: str) -> Iterator[sa.Connection]:
 
 
 def _number(host: str) -> int:
-    return zlib.crc32(host.encode()) - (1 << 31)
+    """Return the lock's number: signed for the function that takes it, which pg_locks shows unsigned."""
+    number = zlib.crc32(host.encode())
+    return number - (1 << 32) if number >= 1 << 31 else number

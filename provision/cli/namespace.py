@@ -16,6 +16,7 @@ from provision.cli.commands import (
     power,
     site,
     ticket,
+    workers,
 )
 
 
@@ -40,6 +41,8 @@ def collection() -> Collection:
         looking.watch,
         site.doctor,
         ticket.ticket,
+        workers.worker,
+        workers.adopt,
     ):
         root.add_task(task)
     for name, tasks in (

@@ -149,6 +149,7 @@ async def test_what_maas_may_have_done_is_looked_at_before_it_is_asked_again(
         run = "i-1"
         rig.access.store.end_run("b-1", RunState.DONE)
         rig.access.store.claim_run(run, kind="reimage", nodes=["n1"], who="ana")
+    await rig.site_maas.client.close()
     client = Losing(rig.maas.url, rig.access.secret("file:key"), limits=FAST)
     client.maas, client.loses = rig.maas, operation
     rig.site_maas._client = client
