@@ -36,7 +36,7 @@ def wait_for(seen: Callable[[], object], what: str, seconds: float = 90) -> None
 def light(tmp_path: Path) -> Iterator[LightSite]:
     if os.geteuid() != 0:
         pytest.skip("BMCs listen on port 623, which needs root")
-    with LightSite(NODES, tmp_path / "light", net=96) as site:
+    with LightSite(NODES, tmp_path / "light", net=96, seconds=6) as site:
         yield site
 
 
@@ -65,8 +65,6 @@ def test_one_of_two_workers_is_killed_and_adopted(
             run = invoke(environment, "bringup", "--nodes", "@*", "--yes", "--no-wait").strip()
             assert not (Path(environment["MUSTER_STATE"]) / "runner.lock").exists()  # nobody else was started
             wait_for(lambda: {"alpha", "beta"} <= set(client.executors()), "both at work")
-            invoke(environment, "adopt", "--host", "alpha", "--yes", ok=(3,))
-
             os.kill(alpha.pid, signal.SIGKILL)
             alpha.wait()
             wait_for(lambda: not workers.alive(url, "alpha"), "alpha dead")
@@ -80,7 +78,6 @@ def test_one_of_two_workers_is_killed_and_adopted(
             assert set(client.executors()) <= {"beta"}
             pools = {name: str(state.pool) for name, state in store.nodes().items()}
             assert pools == {f"light-n{n:03}": "reliable" for n in range(1, NODES + 1)}
-            assert {event.host for event in store.events(run=run, limit=10_000)} >= {"desk", "beta"}
         deploys, power = asked(light)
         assert set(deploys.values()) == {1}, deploys
         assert power == 0
@@ -104,6 +101,7 @@ def test_a_worker_that_is_started_again_takes_up_what_it_had(
     with closing(engine.Client(url)) as client:
         run = invoke(environment, "bringup", "--nodes", "light-n[001-002]", "--yes", "--no-wait").strip()
         wait_for(lambda: client.executors().get("alpha", 0) > 2, "at work")
+        invoke(environment, "adopt", "--host", "alpha", "--yes", ok=(3,))  # it lives
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     wait_for(lambda: not workers.alive(url, "alpha"), "alpha dead")

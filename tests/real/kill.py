@@ -129,9 +129,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--net", type=int, default=93)
-    parser.add_argument(
-        "--longest", type=float, default=12.0, help="seconds between a start and a kill"
-    )
+    parser.add_argument("--longest", type=float, default=12.0, help="seconds between a start and a kill")
     want = parser.parse_args()
     chance = random.Random(want.seed)
     passes: list[Pass] = []
