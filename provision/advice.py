@@ -167,6 +167,7 @@ _WHY = {
 
 # A failure's code decides the next command where the error class does not.
 _BY_CODE = {
+    "alive": "docs/runbooks/alive.md",
     "ansible-missing": "install Ansible in this environment, then: invoke bringup --nodes {node}",
     "bug": "send us runner.log from the state folder, then: invoke bringup --nodes {node}",
     "commissioned-failed": _CONSOLE,
