@@ -35,6 +35,7 @@ WEB_PORT = 9443
 NET = "127.63"
 DELAY_S = 0.010
 SUITE = 17
+SWEEP_AT_ONCE = 128  # enough to hide the latency, few enough not to queue at the BMCs
 WEB_AT_ONCE = 64
 WEB_PATHS = (
     "/redfish/v1/Systems",
@@ -126,8 +127,9 @@ async def ours(count: int, sweep: bool) -> int:
             return len(readings) + len(await bmc.sel())
 
     try:
+        at_once = min(count, SWEEP_AT_ONCE) if sweep else count
         results = await each(
-            targets, everything if sweep else power, per_subnet=count, total=count, deadline_s=120
+            targets, everything if sweep else power, per_subnet=at_once, total=at_once, deadline_s=120
         )
     finally:
         await endpoint.aclose()
