@@ -57,8 +57,10 @@ def test_json_is_redacted_string_by_string_and_stays_json() -> None:
 
 
 def test_the_key_of_a_member_says_what_it_names_and_the_value_is_replaced_elsewhere_too() -> None:
-    value = {"Oem": {"UserName": "zeno"}, "log": "process of zeno"}
-    assert json.loads(redacted(Json(value))) == {"Oem": {"UserName": "user-1"}, "log": "process of user-1"}
+    value = {"Oem": {"UserName": "zeno"}, "log": "process of zeno", "actor": "admin", "text": "admin tools"}
+    assert json.loads(redacted(Json(value))) == {
+        "Oem": {"UserName": "user-1"}, "log": "process of user-1", "actor": "user-2", "text": "admin tools",
+    }  # fmt: skip
 
 
 def test_output_that_a_document_holds_as_base64_is_redacted_inside() -> None:

@@ -64,7 +64,7 @@ FORMS: dict[str, Encode] = {
 
 
 @pytest.mark.parametrize("form", list(FORMS))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(secret=SECRETS, before=AROUND, after=AROUND)
 def test_each_encoded_form_is_found_wherever_it_lies(
     form: str, secret: str, before: bytes, after: bytes
@@ -74,6 +74,7 @@ def test_each_encoded_form_is_found_wherever_it_lies(
     assert scan.scan({"a.txt": b"nothing", "b.txt": data}, needles) == Hit("b.txt", "file:pw")
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="abcdefgh \n0123456789", max_size=200))
 def test_what_is_not_there_is_not_found(text: str) -> None:
     data = text.encode()
