@@ -168,7 +168,7 @@ def render(redactor: Redactor, collected: Collected) -> tuple[dict[str, bytes], 
         except Exception as exc:  # noqa: BLE001  what cannot be redacted must not cost the rest
             lost[file.path] = f"it cannot be redacted: {type(exc).__name__}"
             continue
-        if scan.sealed(found[file.path]):
+        if scan.sealed(file.path, found[file.path]):
             del found[file.path]
             lost[file.path] = "left out: it cannot be looked into for secrets"
     return found, tuple(_without(report, lost) for report in collected.reports)

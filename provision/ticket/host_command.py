@@ -14,7 +14,7 @@ GRACE_S = 10.0  # for SSH to say what the command said, and for a tool that must
 _KILL_AFTER = "5"
 _TIMED_OUT = (124, 137)
 _NOT_INSTALLED = 127
-_MOST = 64 << 20
+_MOST = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)

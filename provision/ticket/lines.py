@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, Protocol, TypeVar
@@ -53,7 +54,8 @@ class Login(Generic[T]):
         async with self._turn:
             entered, self._entered, self._driver = self._entered, None, None
             if entered is not None:
-                await entered.__aexit__(None, None, None)
+                with contextlib.suppress(BmcError, OSError):  # what was learned counts, not how it ended
+                    await entered.__aexit__(None, None, None)
 
 
 class HostDead(Exception):

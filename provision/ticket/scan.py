@@ -119,10 +119,10 @@ def scan(files: Mapping[str, bytes], needles: Needles) -> Hit | None:
     return None
 
 
-def sealed(data: bytes) -> bool:
+def sealed(path: str, data: bytes) -> bool:
     """Tell whether an archive cannot be looked into: encrypted, damaged, too deep or too large."""
     try:
-        for _ in _unfolded("", data):
+        for _ in _unfolded(path, data):
             pass
     except Exception:  # noqa: BLE001  unpackers raise whatever hostile bytes make them raise
         return True

@@ -63,7 +63,7 @@ class Story:
     @property
     def serial(self) -> str:
         found = self.facts.identity.serial if self.facts.identity else None
-        return found or self.node.serial or ""
+        return self.node.serial or found or ""
 
     @property
     def model(self) -> str:
@@ -137,6 +137,17 @@ def _describe(name: str, gpu: Gpu, *, lost: bool) -> Part:
         firmware=gpu.value("vbios_version") or "",
         lost=lost,
     )
+
+
+def warnings(story: Story) -> list[str]:
+    """Return what a reader must know before he believes the rest."""
+    told = story.facts.identity.serial if story.facts.identity else None
+    if not told or not story.node.serial or told == story.node.serial:
+        return []
+    return [
+        f"The BMC that answered is of {told}, not of {story.node.serial}: "
+        "everything below bmc/ may be another node's (a wrong cable, or an old address)."
+    ]
 
 
 def missing(reports: Sequence[Report], cuts: Sequence[Cut]) -> list[str]:
@@ -216,6 +227,7 @@ def document(story: Story, *, profile: str) -> dict[str, object]:
         "profile": profile,
         "component": about,
         "symptom": seen,
+        "warnings": warnings(story),
         "asked_for": _wanted(story),
         "product": {"model": story.model, "serial": story.serial, "hardware_profile": story.hardware.name},
         "identity": facts.identity,
@@ -242,6 +254,7 @@ def markdown(story: Story) -> str:
     lines = [
         f"# {story.node.name}: {seen.text}",
         "",
+        *(f"**{warning}**\n" for warning in warnings(story)),
         f"- Product: {story.model}, serial {story.serial or 'unknown'}",
         f"- Part: {_part_line(about) if about else 'the whole node'}",
         f"- Since: {_since(seen)}",

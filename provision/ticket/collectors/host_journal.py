@@ -5,7 +5,7 @@ from __future__ import annotations
 from provision.ticket.collecting import Case, Collector, Lane, Outcome, Result
 from provision.ticket.host_command import Command, run_command
 
-_LINES = 200_000
+_LINES = 100_000
 _COMMAND = Command(
     "host/journal.txt",
     ("journalctl", "--boot", "--no-pager", "--output=short-iso-precise", "--utc", f"--lines={_LINES}"),

@@ -75,6 +75,7 @@ class FakeBmc:
     """A BMC that answers at once; `broken` maps a question to what is raised instead."""
 
     broken: Mapping[str, Exception] = field(default_factory=dict)
+    serial: str = "S4X1931"
     asked: list[str] = field(default_factory=list)
 
     def _ask(self, what: str) -> None:
@@ -84,7 +85,7 @@ class FakeBmc:
 
     async def identity(self) -> BmcIdentity:
         self._ask("identity")
-        return BmcIdentity("ipmi", "Supermicro", "SYS-821GE-TNHR", "1.03", "guid-1", "S4X1931")
+        return BmcIdentity("ipmi", "Supermicro", "SYS-821GE-TNHR", "1.03", "guid-1", self.serial)
 
     async def power_state(self) -> PowerState:
         self._ask("power_state")

@@ -26,6 +26,7 @@ from provision.ticket import errors
 from provision.ticket.artifact import File, Opaque, Text
 from provision.ticket.bundle import Bundle, Wish, make
 from provision.ticket.collecting import Case, Collector, Facts, Lane, Outcome, Result
+from provision.ticket.collectors import console
 from provision.ticket.errors import SecretInTicket, TicketError, TicketTooLarge
 from provision.ticket.lines import Login
 from provision.ticket.redact import Profile
@@ -76,11 +77,11 @@ def failed(case: Case) -> None:
     )  # fmt: skip
     store.event("r1-n01", "power", actor="marta", message="power cycle: is it the riser of r1-n02?")
     store.set_pool("r1-n01", Pool.REPAIR, by="marta", why="waits for a vendor")
-    console = Writer(case.access.settings.console_folder("r1-n01"), "r1-n01")
-    console.open(NOW.timestamp())
-    console.data(NOW.timestamp(), b"Linux version 6.1\r\nr1-n01 lo")
-    console.data(NOW.timestamp() + 1, b"gin: ")
-    console.close()
+    recorded = Writer(case.access.settings.console_folder("r1-n01"), "r1-n01")
+    recorded.open(NOW.timestamp())
+    recorded.data(NOW.timestamp(), b"Linux version 6.1\r\nr1-n01 lo")
+    recorded.data(NOW.timestamp() + 1, b"gin: ")
+    recorded.close()
 
 
 async def no_gpu_now(case: Case) -> Result:
@@ -164,6 +165,31 @@ async def test_it_is_made_when_everything_is_dead(make_case: MakeCase, tmp_path:
     assert any(line.startswith("host.* (skipped: ssh: No route to host)") for line in bundle.missing)
     assert any("(error: BMC 127.0.9.1: no answer within 4.5 s)" in line for line in bundle.missing)
     assert b"127.0.9.1" not in files["SUMMARY.md"]
+
+
+async def test_a_bmc_of_another_node_is_said_before_all_else(make_case: MakeCase, tmp_path: Path) -> None:
+    case = make_case(bmc=Logins(FakeBmc(serial="S4X1977")))
+    files = unpacked((await made(case, Wish(tmp_path / "out"))).path)
+    warning = files["SUMMARY.md"].decode().splitlines()[2]
+    assert warning.startswith("**The BMC that answered is of S4X1977, not of S4X1931: everything below bmc/")
+    assert json.loads(files["ticket.json"])["product"]["serial"] == "S4X1931"
+    assert len(json.loads(files["ticket.json"])["warnings"]) == 1
+
+
+async def test_a_flooded_console_is_cut_to_its_end_and_said(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "_MOST_BYTES", 1 << 20)
+    writer = Writer(case.access.settings.console_folder("r1-n01"), "r1-n01")
+    writer.open(NOW.timestamp())
+    for second in range(40):
+        writer.data(NOW.timestamp() + second, b"%04d %s\r\n" % (second, b"x" * 60) * 1000)
+    writer.close()
+    bundle = await made(case, Wish(tmp_path / "out"), (console.CONSOLE,))
+    assert bundle.missing == ("console (partial: boot-0: the last 1 MB of 2)",)
+    text = unpacked(bundle.path)["console/boot-0.txt"].decode()
+    assert "0039 xxx" in text
+    assert "0001 xxx" not in text
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_a_secret_in_an_archive_is_found_and_the_member_named(packer: str) -> No
     assert hit.secret == "file:pw"
     assert hit.file.startswith("dump.bin")
     assert ("log.txt" in hit.file) == ("zip" in packer and packer not in ("gzip", "bzip2"))
-    assert not scan.sealed(data)
+    assert not scan.sealed("dump.bin", data)
 
 
 def test_a_secret_typed_letter_by_letter_is_found_in_a_cast() -> None:
@@ -169,19 +169,23 @@ def nested(times: int) -> bytes:
     "data", [encrypted_zip(), zipped(b"x" * 999)[:60], gzip.compress(b"x" * 999)[:20], nested(5)]
 )
 def test_an_archive_that_cannot_be_looked_into_is_sealed(data: bytes) -> None:
-    assert scan.sealed(data)
+    assert scan.sealed("dump.bin", data)
 
 
 @pytest.mark.parametrize("data", [b"", b"plain", nested(3), zipped(b""), b"\x89PNG\r\n\x1a\n"])
 def test_what_can_be_looked_into_is_not_sealed(data: bytes) -> None:
-    assert not scan.sealed(data)
+    assert not scan.sealed("dump.bin", data)
+
+
+def test_what_calls_itself_a_cast_and_is_none_is_sealed() -> None:
+    assert scan.sealed("bmc/vendor/x.cast", b"head\nno JSON")
 
 
 def test_an_archive_that_unpacks_to_too_much_is_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "_MOST_UNPACKED", 10_000)
-    assert not scan.sealed(zipped(bytes(9_000)))
-    assert scan.sealed(zipped(bytes(11_000)))
-    assert scan.sealed(gzip.compress(bytes(11_000)))
+    assert not scan.sealed("dump.bin", zipped(bytes(9_000)))
+    assert scan.sealed("dump.bin", zipped(bytes(11_000)))
+    assert scan.sealed("dump.bin", gzip.compress(bytes(11_000)))
 
 
 def test_what_cannot_be_looked_for_is_said(access: Access) -> None:
