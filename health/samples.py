@@ -12,6 +12,7 @@ from health.errors import HealthError, SamplesUnreadable, Unreadable
 from health.outcome import Finding, Status
 from health.recognise import console
 from health.recognise.console import FindCause
+from health.recognise.doubt import doubts
 from health.recognise.table import KINDS
 from health.rules.kernel import worst
 
@@ -83,7 +84,7 @@ def _judge(
         return SampleResult(file, kind, verdict, "unparsed", "no reader knows this kind")
     try:
         text = (folder / file).read_bytes().decode("utf-8", "replace")
-        findings = judge(text)
+        findings = judge(text) or doubts(kind, text)
     except OSError as exc:
         return SampleResult(file, kind, verdict, "fault", f"the sample cannot be read: {exc.strerror}")
     except Unreadable as exc:

@@ -24,7 +24,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
         if named:
             return conclude(ID, named, "")
     report = smi_report(evidence)
-    return conclude(ID, [*_count(report, wanted), *answers(report)], f"{wanted} GPUs")
+    return conclude(ID, [*_count(report, wanted), *answers(report.gpus)], f"{wanted} GPUs")
 
 
 def _count(report: SmiReport, wanted: int) -> list[Finding]:

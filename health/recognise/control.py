@@ -40,7 +40,7 @@ def _json(text: str) -> list[Finding]:
     if len(lines) > 1 and all(line.startswith("{") for line in lines):
         return _runner_events([_event(line) for line in lines])
     document = read_json("MAAS or Ansible output", text)
-    if isinstance(document, list):
+    if isinstance(document, list) and document:
         return [found for one in document for found in _resource(one)]
     return _resource(document)
 

@@ -6,7 +6,7 @@ import re
 
 from health.errors import Unreadable
 from health.outcome import Finding, Status
-from health.readers import smi_messages
+from health.readers import smi_csv, smi_messages
 from health.readers.smi import read_smi_parts
 from health.rules import gpu
 
@@ -20,6 +20,8 @@ def judge(text: str) -> list[Finding]:
         return _report(text)
     if re.search(r"^GPU \d+: .*\(UUID", text, re.MULTILINE):
         return _links(text)
+    if smi_csv.is_csv(text):
+        return gpu.judge_gpus(smi_csv.read_csv(text))
     if re.search(r"^\s*(?:\x1b\[\S*?m)?GPU0\s", text):
         return gpu.judge_topology(smi_messages.read_topology(text))
     if "|" in text:

@@ -68,6 +68,12 @@ def _power(text: str) -> list[Finding]:
     return []
 
 
+def _power_state(text: str) -> list[Finding]:
+    if re.search(r"^Chassis Power is on$", text, re.MULTILINE):
+        return []
+    return [Finding("host", "chassis", text.strip()[:60], Action.INVESTIGATE, Status.WARN)]
+
+
 def _controller(text: str) -> list[Finding]:
     if re.search(r"Selftest\s*:\s*(?!passed)", text):
         return [Finding("bmc", "BMC", "the BMC's self-test did not pass", Action.POWER_CYCLE)]
@@ -89,6 +95,7 @@ _FORMS: tuple[tuple[str, Callable[[str], list[Finding]]], ...] = (
         _sel,
     ),
     (r"^ID\s*\|\s*(?:Sensor )?Name", _monitoring),
+    (r"^Chassis Power is ", _power_state),
     (r"^Main Power Fault|^Power Overload", _chassis),
     (r"^Set in Progress|^IP Address Source", _lan),
     (r"Current Power\s*:|Instantaneous power reading|Power Measurement", _power),

@@ -15,7 +15,7 @@ from health.rules import diag as diag_rules
 _NCCL_TROUBLE = re.compile(
     r"NCCL WARN .*(?:Got completion|[Ff]ailed|[Tt]imed? ?out|[Ee]rror|mismatch|[Aa]bort)"
     r"|Watchdog caught collective operation timeout|ncclSystemError|ncclRemoteError|ncclInternalError"
-    r"|unhandled (?:system|cuda) error|NCCL error|Timeout at NCCL work"
+    r"|unhandled (?:system|cuda) error|Cuda failure|CUDA error|NCCL error|Timeout at NCCL work"
 )
 _COMPLETION = re.compile(
     r"Got completion from peer (?P<peer>[\d.]+)\S* with status=(?P<status>\d+).*?vendor err (?P<vendor>\d+)"
@@ -52,6 +52,22 @@ def _health(document: object) -> list[Finding]:
         raise Unreadable("dcgmi", "its JSON is of no form that is known")
     status = Status.WARN if overall.lower().startswith("warn") else Status.FAIL
     return [Finding("gpu", "DCGM", f"overall health is {overall}", Action.INVESTIGATE, status)]
+
+
+def _health_table(text: str) -> list[Finding]:
+    """Judge `dcgmi health -c`: the parts it names as unwell."""
+    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in text.splitlines() if "|" in line]
+    rows = [row for row in rows if len(row) == 2]
+    overall = next(row[1] for row in rows if row[0] == "Overall Health")
+    if not overall:
+        raise Unreadable("dcgmi health", "it does not say how the node is")
+    if overall.lower() == "healthy":
+        return []
+    gpu = next((row[0].removeprefix("->").strip() for row in rows if re.match(r"-> \d+$", row[0])), "DCGM")
+    said = " ".join(row[1] for row in rows if not row[0] and row[1])
+    status = Status.WARN if overall.lower().startswith("warn") else Status.FAIL
+    message = f"overall health is {overall}: {said}"[:160]
+    return [Finding("gpu", f"GPU {gpu}", message, Action.INVESTIGATE, status)]
 
 
 def _nccl(text: str) -> list[Finding]:
@@ -106,6 +122,7 @@ def _transfers(text: str) -> list[Finding]:
 # What an output says of itself, most telling first.
 _FORMS: tuple[tuple[str, Callable[[str], list[Finding]]], ...] = (
     (r"\|\s*Diagnostic\s*\|", _diag),
+    (r"^\|\s*Overall Health\s*\|", _health_table),
     (r"^# nThread|^# Collective test starting|Test NCCL failure", _collectives),
     (r"NCCL (?:WARN|INFO)|Watchdog caught|ProcessGroupNCCL", _nccl),
     (r"Tested \d+ GPUs|using (?:DOUBLES|FLOATS)|errors: \d+", _burn),

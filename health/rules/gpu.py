@@ -6,7 +6,7 @@ is not there makes the finding unknown; without, a part that has no such thing i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from health.outcome import Action, Finding, Status
 from health.readers.smi import Gpu, SmiReport
@@ -188,9 +188,9 @@ def temperature(gpu: Gpu, *, wanted: bool, margin: float = 0) -> Iterator[Findin
         yield Finding("gpu", gpu.name, message, Action.INVESTIGATE)
 
 
-def answers(report: SmiReport) -> Iterator[Finding]:
+def answers(gpus: Iterable[Gpu]) -> Iterator[Finding]:
     """Judge fields that a GPU did not answer: lost, in need of a reset, or only a reading gone wrong."""
-    for gpu in report.gpus:
+    for gpu in gpus:
         for path, value in gpu.broken.items():
             if "lost" in value:
                 yield Finding("gpu", gpu.name, "the GPU is lost", Action.POWER_CYCLE)
@@ -205,8 +205,13 @@ def answers(report: SmiReport) -> Iterator[Finding]:
 
 def judge_report(report: SmiReport) -> list[Finding]:
     """Judge whatever a report holds, without a profile: what no part may show."""
-    findings: list[Finding] = list(answers(report))
-    for gpu in report.gpus:
+    return judge_gpus(report.gpus)
+
+
+def judge_gpus(gpus: tuple[Gpu, ...]) -> list[Finding]:
+    """Judge whatever is told of some GPUs, without a profile."""
+    findings: list[Finding] = list(answers(gpus))
+    for gpu in gpus:
         findings += ecc(gpu, wanted=False)
         findings += remap(gpu, wanted=False)
         findings += retired_pages(gpu, wanted=False)

@@ -23,6 +23,9 @@ def judge_ports(ports: tuple[Port, ...]) -> list[Finding]:
 def _port(port: Port) -> Iterable[Finding]:
     if port.layer == "InfiniBand":
         yield from _infiniband(port)
+    if not port.layer and not port.up and port.netdev.startswith("ib"):
+        message = f"port is {port.state}, its interface {port.netdev} has no link"
+        yield Finding("nic", port.identity, message, Action.RESEAT)
     if port.up and port.netdev_state == "down":
         message = f"{port.netdev} is down while its port is active"
         yield Finding("nic", port.identity, message, Action.RESTART_SERVICE)

@@ -25,7 +25,7 @@ def judge_resource(document: Mapping[str, object]) -> list[Finding]:
     entries = log_entries(document)
     if entries is not None:
         return judge_log(entries)
-    findings = [*_states(document), *_leaks(document), *_metrics(document)]
+    findings = [*_states(document), *_leaks(document), *_metrics(document), *_drives(document)]
     known = {finding.identity for finding in findings}
     for one in measures(document):
         if one.name not in known:
@@ -49,6 +49,16 @@ def _leaks(document: Mapping[str, object]) -> Iterator[Finding]:
     if state is not None and state not in ("OK", "Unavailable", "Absent"):
         name = str(document.get("Name") or document.get("Id"))
         yield Finding("cooling", name, f"{name}: {state}", Action.POWER_CYCLE)
+
+
+def _drives(document: Mapping[str, object]) -> Iterator[Finding]:
+    name = str(document.get("SerialNumber") or document.get("Name") or "drive")
+    if document.get("FailurePredicted") is True:
+        yield Finding("disk", name, f"{name} predicts its own failure", Action.VENDOR_TICKET)
+    left = number(document.get("PredictedMediaLifeLeftPercent"))
+    if left is not None and left <= 10:
+        status = Status.WARN if left else Status.FAIL
+        yield Finding("disk", name, f"{name} has {left:.0f} % of its life left", Action.VENDOR_TICKET, status)
 
 
 def _metrics(document: Mapping[str, object]) -> Iterator[Finding]:
