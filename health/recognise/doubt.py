@@ -18,8 +18,8 @@ _VALUE = re.compile(
 _PROSE = re.compile(
     r"""\b(?:FAILED|FATAL|fatal\ error|[Kk]ernel\ panic|[Ff]ailed\ to|[Uu]nable\ to|[Cc]ould\ not
     |[Cc]annot\ (?!talk)|has\ failed|timed\ out|[Uu]nreachable(?![=\"])
-    |segfault|Traceback\ \(most|core\ dumped|[Nn]o\ route\ to\ host|[Cc]onnection\ (?:refused|reset|lost)|GPU\ is\ lost|fallen\ off
-    |not\ responding|Input/output\ error|ERROR:)""",
+    |segfault|Traceback\ \(most|core\ dumped|[Nn]o\ route\ to\ host|[Cc]onnection\ (?:refused|reset|lost)
+    |GPU\ is\ lost|fallen\ off|not\ responding|Input/output\ error|ERROR:)""",
     re.VERBOSE,
 )
 
