@@ -209,9 +209,8 @@ class Recorder:
             except TimeoutError:
                 if loop.time() < session.heard_at + self._limits.keepalive_s:
                     continue
-                if not await sol.still_ours():
-                    raise Busy(self.target.name, self.target.host, Occupied.CONSOLE) from None
-                continue
+                if await sol.still_ours():
+                    continue
             if self._stopping.is_set():
                 return
             if self._failure is not None:
@@ -219,6 +218,7 @@ class Recorder:
             sol.ended.clear()
             await self._nap(_THIEF_S)
             await sol.activate(own=own)  # some BMCs end the console at each power cycle
+            own = sol.owner
             self._note(EventKind.RECOVERED, "the BMC had ended the console and gave it back")
 
     async def _leave(self, session: Session, sol: Sol) -> None:

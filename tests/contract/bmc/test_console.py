@@ -115,6 +115,17 @@ async def test_a_stolen_console_is_marked_and_taken_back_only_when_free(
     assert b"thief" not in kept(tmp_path / "first")
 
 
+async def test_a_console_that_the_bmc_ends_without_a_word_is_opened_again(
+    lab: LabBackend, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    async with recording(lab, tmp_path, endpoint) as recorder:
+        lab.bmc.sol.reset(keep=True)
+        await until(lambda: lab.bmc.sol.owner is not None)
+        await lab.say(b"again")
+        await recorder.wait_for(b"again", 5)
+        assert kinds(recorder)[-1] is EventKind.RECOVERED
+
+
 async def test_a_console_held_by_our_own_lost_session_is_taken_back(
     lab: LabBackend, endpoint: Endpoint, tmp_path: Path
 ) -> None:
