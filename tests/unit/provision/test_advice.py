@@ -12,16 +12,24 @@ import bmc.errors
 import inventory.errors
 import provision.errors
 import provision.maas.errors
+import provision.ticket.errors
 from bmc.console.causes import rules
 from provision import advice, guards
 
 CODES = {rule.id for rule in rules()}
+MODULES = (
+    bmc.errors,
+    inventory.errors,
+    provision.errors,
+    provision.maas.errors,
+    provision.ticket.errors,
+)
 RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
 BASES = {"BmcError", "InventoryError", "ProvisionError", "MaasError", "StoreError"}
 
 
 def leaves() -> Iterator[type[Exception]]:
-    for module in (bmc.errors, inventory.errors, provision.errors, provision.maas.errors):
+    for module in MODULES:
         for name, kind in inspect.getmembers(module, inspect.isclass):
             ours = issubclass(kind, Exception) and kind.__module__ == module.__name__
             if ours and name not in BASES and not name.startswith("_"):
