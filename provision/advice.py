@@ -136,6 +136,15 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     (bmc.WrongSuite, Advice(EXIT_NODES_FAILED, "bmc-suite", "docs/runbooks/bmc-suite.md")),
     (bmc.Busy, Advice(EXIT_NODES_FAILED, "bmc-busy", "docs/runbooks/bmc-busy.md")),
     (bmc.Unsupported, Advice(EXIT_NODES_FAILED, "bmc-unsupported", "docs/runbooks/bmc-unsupported.md")),
+    (
+        bmc.RecordingFailed,
+        Advice(EXIT_NOT_ANSWERING, "state-unusable", "make room on the disk, then run this again"),
+    ),
+    (
+        bmc.CertificateRefused,
+        Advice(EXIT_NODES_FAILED, "bmc-certificate", "docs/runbooks/bmc-certificate.md"),
+    ),
+    (bmc.PowerNotReached, Advice(EXIT_NODES_FAILED, "bmc-power", "docs/runbooks/bmc-power.md")),
     (bmc.BmcError, Advice(EXIT_NODES_FAILED, "bmc-bad-answer", "invoke bmc.reset --nodes {node}")),
     # one stage of one node
     (provision.StageTimeout, Advice(EXIT_NODES_FAILED, "stage-timeout", _SHOW)),

@@ -25,7 +25,7 @@ MODULES = (
     provision.ticket.errors,
 )
 RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
-BASES = {"BmcError", "InventoryError", "ProvisionError", "MaasError", "StoreError"}
+BASES = {"BmcError", "InventoryError", "ProvisionError", "MaasError", "StoreError", "TicketError"}
 
 
 def leaves() -> Iterator[type[Exception]]:
