@@ -92,6 +92,18 @@ def _first_free(tmp_path_factory: pytest.TempPathFactory) -> Rack:
 
 
 @pytest.fixture
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
+    """A lab whose nodes have never run: no old system on a disk that a failed network boot falls back to."""
+    if os.geteuid() != 0:
+        pytest.skip("the lab needs root")
+    rack = _first_free(tmp_path_factory)
+    try:
+        yield rack
+    finally:
+        rack.lab("down", "--wipe")
+
+
+@pytest.fixture
 def rack(lab_state: Rack) -> Iterator[Rack]:
     """The lab without faults, before and after a test."""
     lab_state.lab("fault", "--nodes", "lab-n[01-10]", "--clear")
