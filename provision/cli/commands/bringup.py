@@ -17,6 +17,7 @@ from provision.cli.confirm import asking
 from provision.cli.progress import Watching
 from provision.cli.selection import NODES, POOL, RACK, open_site, select
 from provision.errors import BadRequest
+from provision.maas.transport import Limits
 from provision.planning import Plan, plan_bringup, plan_reimage
 from provision.stages.job import Options
 
@@ -137,7 +138,7 @@ def _start(
 
 async def _maas_answers(access: Access) -> None:
     """Ask MAAS for its version, so that a MAAS that is away is said before a run begins."""
-    async with access.maas() as maas:
+    async with access.maas_within(Limits(call_timeout_s=10.0, deadline_s=15.0)) as maas:
         await maas.version()
 
 

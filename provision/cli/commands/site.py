@@ -15,6 +15,7 @@ from provision.cli import render
 from provision.cli.command import Ended, command
 from provision.cli.selection import OUTPUT, open_site
 from provision.maas.errors import MaasError
+from provision.maas.transport import Limits
 
 _TOOLS = ("ssh", "ansible-playbook", "setpriv")
 _RESERVE = 1 << 30
@@ -89,7 +90,7 @@ def _breaker(access: Access) -> dict[str, object]:
 
 def _maas(access: Access) -> dict[str, object]:
     async def ask() -> str:
-        async with access.maas() as maas:
+        async with access.maas_within(Limits(call_timeout_s=10.0, deadline_s=15.0)) as maas:
             return str(await maas.version())
 
     try:
