@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from inventory.model import Node, Pool, Site
@@ -51,7 +51,9 @@ def targets(
 
 def file_sd(groups: Iterable[TargetGroup]) -> str:
     """Return target groups as the JSON text that Prometheus watches."""
-    return json.dumps([asdict(group) for group in groups], indent=1) + "\n"
+    # One line a node: people can read it, and it is written whenever a node changes its pool.
+    lines = [json.dumps({"targets": group.targets, "labels": dict(group.labels)}) for group in groups]
+    return "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"
 
 
 def hostfile(nodes: Iterable[Node], *, slots: int | None = None) -> str:

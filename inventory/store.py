@@ -83,10 +83,13 @@ class Store:
         with self._database.read() as connection:
             return rows.load_state(connection, name)
 
-    def nodes(self) -> dict[str, NodeState]:
-        """Return every node that something was recorded of, by name."""
+    def nodes(self, names: Iterable[str] | None = None) -> dict[str, NodeState]:
+        """Return every node that something was recorded of, by name; of `names` only where given."""
+        query = sa.select(schema.node).order_by(schema.node.c.name)
+        if names is not None:
+            query = query.where(schema.node.c.name.in_(list(names)))
         with self._database.read() as connection:
-            found = connection.execute(sa.select(schema.node).order_by(schema.node.c.name))
+            found = connection.execute(query)
             return {row.name: rows.node_state(row) for row in found}
 
     def begin(self, node: str, stage: Stage, *, run: str | None) -> None:

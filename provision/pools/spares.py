@@ -8,7 +8,7 @@ from math import floor
 
 from inventory.admission import ADMITTED, why_not_admitted
 from inventory.errors import NotFree
-from inventory.model import Node, Pool, Site
+from inventory.model import Node, Pool
 from inventory.records import NodeState
 from provision import guards
 from provision.access import Access
@@ -43,17 +43,17 @@ def wanted_spares(share: float, admitted: int) -> int:
     return floor(share * admitted + 0.5)
 
 
-def shares(site: Site, states: Mapping[str, NodeState]) -> tuple[Share, ...]:
+def shares(nodes: Iterable[Node], share: float, states: Mapping[str, NodeState]) -> tuple[Share, ...]:
     """Return how every rack stands, for each of its profiles. Nodes that serve others are not counted."""
     found = []
-    for (rack, profile), nodes in _groups(site.nodes).items():
+    for (rack, profile), members in _groups(nodes).items():
         pools = [
             state.pool
-            for node in nodes
+            for node in members
             if (state := states.get(node.name)) is not None and why_not_admitted(state) is None
         ]
         admitted, spares = sum(pool in ADMITTED for pool in pools), pools.count(Pool.SPARE)
-        found.append(Share(rack, profile, admitted, spares, wanted_spares(site.spare_share, admitted)))
+        found.append(Share(rack, profile, admitted, spares, wanted_spares(share, admitted)))
     return tuple(found)
 
 
@@ -61,10 +61,9 @@ def pool_for(access: Access, node: Node) -> Pool:
     """Return the pool that a node joins once it is admitted: spare while its rack lacks some."""
     if node.roles:
         return Pool.RELIABLE
-    states = access.store.nodes()
-    own = next(
-        one for one in shares(access.site, states) if (one.rack, one.profile) == (node.rack, node.profile)
-    )
+    rack = access.site.rack_of(node).nodes
+    states = access.store.nodes([other.name for other in rack])
+    own = next(one for one in shares(rack, access.site.spare_share, states) if one.profile == node.profile)
     wanted = wanted_spares(access.site.spare_share, own.admitted + 1)
     return Pool.SPARE if own.spares < wanted else Pool.RELIABLE
 
@@ -81,7 +80,7 @@ async def plan(access: Access, in_use: InUse = guards.in_use) -> tuple[Move, ...
     spare = (await candidates.find(access, access.site.nodes, pool=Pool.SPARE)).free
     free = (await candidates.find(access, access.site.nodes)).free
     moves: list[Move] = []
-    for one in shares(access.site, access.store.nodes()):
+    for one in shares(access.site.nodes, access.site.spare_share, access.store.nodes()):
         why = f"{one.spares} of {one.admitted} in {one.rack} are spares, {one.wanted} are wanted"
         surplus = one.spares - one.wanted
         moves += [Move(who.name, Pool.RELIABLE, why) for who in _of(spare, one)[: max(0, surplus)]]

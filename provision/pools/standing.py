@@ -112,7 +112,7 @@ def look(access: Access) -> Standing:
     """Read how everything stands now."""
     states, taken = access.store.nodes(), access.store.allocations()
     wanted: dict[str, int] = {}
-    for share in shares(access.site, states):
+    for share in shares(access.site.nodes, access.site.spare_share, states):
         wanted[share.rack] = wanted.get(share.rack, 0) + share.wanted
     racks = tuple(_rack(rack, states, taken, wanted.get(rack.name, 0)) for rack in access.site.racks)
     doubtful = tuple(

@@ -75,3 +75,20 @@ async def test_a_turn_that_is_cancelled_leaves_the_others_to_the_next() -> None:
     work.gates[2].set()
     await follower
     assert work.turns[2] == frozenset({"n2"})
+
+
+async def test_a_turn_rests_ten_times_as_long_as_it_took_but_not_for_ever() -> None:
+    now, rests = [100.0], []
+
+    async def sleep(seconds: float) -> None:
+        rests.append(round(seconds, 3))
+        now[0] += seconds
+
+    async def work(_names: frozenset[str]) -> Mapping[str, str]:
+        now[0] += took
+        return {}
+
+    batch = Batch(clock=lambda: now[0], sleep=sleep)
+    for took in (0.1, 3.0, 0.0, 0.0):  # noqa: B007  work reads it
+        await batch.ask(["n1"], work)
+    assert rests == [0.0, 1.0, 5.0, 0.0]

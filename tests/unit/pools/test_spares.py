@@ -52,7 +52,8 @@ def test_other_hardware_in_the_rack_has_a_share_of_its_own(access: Access) -> No
     for number in range(1, 6):
         join(access, access.node(f"b1-n{number:02}"))
     assert join(access, access.node("b1-s01")) is Pool.RELIABLE
-    shares = {(one.rack, one.profile): one for one in spares.shares(access.site, access.store.nodes())}
+    found = spares.shares(access.site.nodes, 0.2, access.store.nodes())
+    shares = {(one.rack, one.profile): one for one in found}
     assert (shares["b1", "big"].spares, shares["b1", "big"].wanted) == (1, 1)
     assert (shares["b1", "small"].admitted, shares["b1", "small"].wanted) == (1, 0)
 
