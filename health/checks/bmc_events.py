@@ -32,6 +32,9 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     # An event may come between the two readings; none may be missing, or be there twice.
     if len(found) < counted or len(ids) != len(found):
         raise Unreadable("ipmitool sel elist", f"it lists {len(found)} of {counted} events")
+    cut = [one.id for one in found if one.asserted is None and "OEM record" not in one.event]
+    if cut:
+        raise Unreadable("ipmitool sel elist", f"event {cut[0]} does not say whether it still stands")
     recent = tuple(one for one in found if not days or _younger(one.date, evidence.ended.wall_clock, days))
     findings = [*judge_events(recent), *judge_unlisted(recent)]
     return conclude(ID, findings, f"{len(recent)} events, none standing")

@@ -6,7 +6,7 @@ import re
 
 from health import limits
 from health.check import Check, Collect, Level
-from health.checks.sources import whole
+from health.checks.sources import word
 from health.errors import Unreadable
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, conclude
@@ -22,8 +22,10 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     """Compare with `host.cpus`, or with `host.cpus_min` where the exact count is left open."""
     exact = profile.limit("host.cpus") is not None
     wanted = int(limits.number(profile, "host.cpus" if exact else "host.cpus_min"))
-    online = cpu_set(whole(evidence, ONLINE.id).text)
-    present = cpu_set(whole(evidence, PRESENT.id).text)
+    online = cpu_set(word(evidence, ONLINE.id))
+    present = cpu_set(word(evidence, PRESENT.id))
+    if online - present:
+        raise Unreadable("CPU lists", "a CPU is online that is not present")
     findings = []
     if off := sorted(present - online):
         shown = ",".join(map(str, off[:8]))

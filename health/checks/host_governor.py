@@ -5,7 +5,7 @@ from __future__ import annotations
 from health import limits
 from health.check import Check, Collect, Level
 from health.checks.host_cpus import ONLINE, cpu_set
-from health.checks.sources import files, whole
+from health.checks.sources import files, word
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, Status, conclude
 from inventory.model import Profile
@@ -18,7 +18,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     """Compare with `host.governor` (performance where not stated)."""
     wanted = limits.optional_words(profile, "host.governor") or ("performance",)
     found = files(evidence, GOVERNORS.id)
-    online = cpu_set(whole(evidence, ONLINE.id).text)
+    online = cpu_set(word(evidence, ONLINE.id))
     odd = {path.split("/")[5]: text.strip() for path, text in found.items() if text.strip() not in wanted}
     findings = []
     if len(found) != len(online):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from health import limits
 from health.check import Check, Level
-from health.checks.sources import MEMINFO, whole
+from health.checks.sources import MEMINFO, memory
 from health.evidence import Evidence
 from health.outcome import Action, Outcome, conclude
 from health.readers.json_text import only
@@ -17,7 +17,7 @@ ID = "host.hugepages"
 def judge(evidence: Evidence, profile: Profile) -> Outcome:
     """Compare with `host.hugepages`, of the default size."""
     wanted = int(limits.number(profile, "host.hugepages"))
-    text = whole(evidence, MEMINFO.id).text
+    text = memory(evidence)
     found = int(only("/proc/meminfo", r"^HugePages_Total:\s+(\d+)$", text)[1])
     findings = expect.count("memory", found, wanted, "huge pages", Action.REBOOT)
     return conclude(ID, findings, f"{wanted} huge pages")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from health import limits
 from health.check import Check, Level
-from health.checks.sources import MEMINFO, whole
+from health.checks.sources import MEMINFO, memory
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, conclude
 from health.readers.json_text import only
@@ -16,7 +16,7 @@ ID = "host.memory"
 def judge(evidence: Evidence, profile: Profile) -> Outcome:
     """Compare MemTotal with `host.memory_min_kb`."""
     wanted = limits.number(profile, "host.memory_min_kb")
-    text = whole(evidence, MEMINFO.id).text
+    text = memory(evidence)
     total = int(only("/proc/meminfo", r"^MemTotal:\s+(\d+) kB$", text)[1])
     if total >= wanted:
         return conclude(ID, (), f"{total} kB")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from health import limits
 from health.check import Check, Collect, Level
-from health.checks.sources import whole
+from health.checks.sources import word
 from health.errors import Unreadable
 from health.evidence import Evidence
 from health.outcome import Action, Finding, Outcome, Status, conclude
@@ -30,7 +30,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     allowed = _USUAL if profile.limit("kernel.taint_allowed") is None else limits.text(
         profile, "kernel.taint_allowed"
     )  # fmt: skip
-    text = whole(evidence, TAINTED.id).text.strip()
+    text = word(evidence, TAINTED.id)
     if not text.isdecimal():
         raise Unreadable("/proc/sys/kernel/tainted", f"it says {text[:40]!r}")
     value = int(text)

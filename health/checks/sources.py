@@ -69,9 +69,20 @@ def files(evidence: Evidence, id: str) -> Mapping[str, str]:
 
 def word(evidence: Evidence, id: str) -> str:
     """Return the one line of a small file. Raises NotCollected where it is empty."""
-    text = whole(evidence, id).text.strip()
-    if not text or "\n" in text:
+    item = whole(evidence, id)
+    text = item.text.strip()
+    # The kernel ends its files with a new line: without it, some of the word is missing, too.
+    cut = item.source.startswith("/") and not item.text.endswith("\n")
+    if not text or "\n" in text or cut:
         raise NotCollected(id, f"{id} does not hold one line")
+    return text
+
+
+def memory(evidence: Evidence) -> str:
+    """Return /proc/meminfo. Raises NotCollected where it does not end as it should."""
+    text = whole(evidence, MEMINFO.id).text
+    if not text.endswith(" kB\n"):
+        raise NotCollected(MEMINFO.id, "/proc/meminfo is not whole")
     return text
 
 

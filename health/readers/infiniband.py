@@ -153,6 +153,8 @@ def read_sysfs(files: Mapping[str, str]) -> tuple[Port, ...]:
     for (device, number), fields in raw.items():
         shared = common.get(device, {})
         renamed = {name.replace("_", " "): value for name, value in fields.items()}
+        if not fields.get("rate", "").endswith(")"):
+            raise Unreadable("InfiniBand port", f"the rate of {device} port {number} is cut")
         head = {
             "ca type": shared.get("hca_type", ""),
             "firmware version": shared.get("fw_ver", ""),

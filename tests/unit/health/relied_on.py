@@ -29,7 +29,8 @@ def _files(item: str, name: str) -> tuple[str, str]:
 
 
 _COUNT: Rows = (("gpu.smi", r"^Attached GPUs +: (\d+)$"), ("gpu.smi", r"^(GPU 0000\S+)$"))
-_RING: Rows = (("kernel.kmsg", r"^\d+,\d+,\d+,-;(?=.)"), ("kernel.kmsg", r"^# end of kmsg$"))
+# A record that another follows: that the last is missing, no numbering can tell.
+_RING: Rows = (("kernel.kmsg", r"^\d+,\d+,\d+,-;(?=.*\n\d)"), ("kernel.kmsg", r"^# end of kmsg$"))
 _PORTS: Rows = tuple(
     _files("ib.ports", rf"{{ib.hcas}}/\S*/{name}") for name in ("phys_state", "rate", "state", "link_layer")
 )
@@ -104,7 +105,7 @@ RELIED_ON: Mapping[str, Rows] = {
     ),
     "disk.pools": (("disk.pools", r"^(no pools available)$"),),
     "pcie.links": (
-        _files("pci.links", "{ib.hcas}/(?:current|max)_link_(?:width|speed)"),
+        ("pci.links", r"^==> \S*/{ib.hcas}/(?:current|max)_link_(?:width|speed) <==\n(\d+(?:\.\d+ GT/s)?)"),
         ("pci.links", r"^==> (\d+) in all <=="),
         ("pci.devices", r"^==> (\d+) in all <=="),
         ("pci.devices", r"^PCI_CLASS=(?:30200|10802|20700)$"),
