@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from invoke.collection import Collection
 from invoke.program import Program
+from invoke.tasks import Task
 
 from inventory.model import Pool
 from provision.access import Access
@@ -43,15 +45,28 @@ def run(capsys: pytest.CaptureFixture[str], access: Access) -> Run:
     """Run one command line as `invoke` does."""
     del access  # has set the environment
 
+    namespace = collection()
+    helps = [(task, dict(task.help)) for task in tasks(namespace)]
+
     def go(*words: str) -> Ended:
         status = 0
         try:
-            Program(namespace=collection(), name="x", binary="x").run(["x", *words])
+            Program(namespace=namespace, name="x", binary="x").run(["x", *words])
         except SystemExit as end:
             status = int(end.code or 0)
+        finally:
+            for task, texts in helps:  # Invoke's parser takes them out as it reads them
+                task.help = dict(texts)
         return Ended(status, *capsys.readouterr())
 
     return go
+
+
+def tasks(namespace: Collection) -> Iterator[Task[object]]:
+    """Every task of a namespace."""
+    yield from namespace.tasks.values()
+    for branch in namespace.collections.values():
+        yield from tasks(branch)
 
 
 def golden(name: str, ended: Ended) -> None:
