@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from inventory.admission import ADMITTED, HELD
 from inventory.model import Node, Pool, Stage
-from inventory.records import AUTOMATION, NodeState
+from inventory.records import AUTOMATION, Allocation, NodeState
 from provision import flow
 from provision.access import Access
 from provision.stages.job import Options
@@ -67,9 +67,9 @@ class Plan:
 
 
 def plan_bringup(access: Access, nodes: Sequence[Node], options: Options) -> Plan:
-    """Plan a bring-up: nodes already admitted need nothing, nodes that a human holds are left out."""
+    """Plan a bring-up: nodes already admitted need nothing; those held by a human or handed out stay out."""
     take, already, left_out = [], [], []
-    states = access.store.nodes()
+    states, allocations = access.store.nodes(), access.store.allocations()
     for node in nodes:
         state = states.get(node.name) or NodeState(node.name)
         held = held_by_human(state)
@@ -77,6 +77,8 @@ def plan_bringup(access: Access, nodes: Sequence[Node], options: Options) -> Pla
             left_out.append(held)
         elif state.pool in ADMITTED:
             already.append(node.name)
+        elif node.name in allocations:
+            left_out.append(_handed_out(allocations[node.name]))
         else:
             take.append(node)
     return _plan("bringup", access, options, take, already, left_out)
@@ -106,6 +108,13 @@ def held_by_human(state: NodeState, now: datetime | None = None) -> LeftOut | No
     reason = f'by {state.pool_by}{since}: "{state.pool_why or ""}"'
     next_step = f"invoke release --nodes {state.name} --reason '...'"
     return LeftOut(state.name, str(state.pool), reason, next_step)
+
+
+def _handed_out(allocation: Allocation) -> LeftOut:
+    """Return why a node stays out that left the pool under a job: the job may still run on it."""
+    name = allocation.node
+    next_step = f"invoke pool.replace --nodes {name} --reason '...', or pool.return --nodes {name}"
+    return LeftOut(name, "in-use", f"allocated to {allocation.name} by {allocation.who}", next_step)
 
 
 def _plan(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from inventory.model import Pool
 from provision import flow
 from provision.access import Access
+from provision.planning import plan_bringup
 from provision.pools import standing
+from provision.stages.job import Options
 from tests.unit.pools.making import admit, judge
 
 A1 = [f"a1-n{number:02}" for number in range(1, 7)]
@@ -43,6 +45,19 @@ async def test_a_node_that_stays_without_a_yes_is_said_and_not_free(access: Acce
     now = standing.look(access)
     assert now.doubtful == (A1[2],)
     assert (now.racks[0].reliable, now.racks[0].free) == (4, 3)
+
+
+async def test_a_node_that_left_the_pool_under_a_job_is_not_brought_up_before_it_is_returned(
+    access: Access,
+) -> None:
+    admit(access, A1[0])
+    access.store.allocate("train", A1[:1], who="ana")
+    await flow.quarantine(access, A1[0], run=None, why="gate: no")
+    plan = plan_bringup(access, [access.node(A1[0])], Options())
+    assert plan.names == ()
+    assert (plan.left_out[0].cause, plan.left_out[0].reason) == ("in-use", "allocated to train by ana")
+    access.store.give_back(A1[:1], by="ana")
+    assert plan_bringup(access, [access.node(A1[0])], Options()).names == (A1[0],)
 
 
 async def test_a_humans_hold_stays_as_it_is(access: Access) -> None:
