@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy
@@ -25,6 +25,7 @@ from dbos import error as dbos_error
 
 from inventory.records import RunState
 from provision import flow
+from provision.finish import FinishLine
 from provision.flow import Cap
 from provision.stages.job import Options
 
@@ -35,8 +36,11 @@ _APPLICATION = "muster"
 _VERSION = "1"
 _RUNS = "runs"
 _NODES = "nodes"
+# Each queue asks the database this often, idle or not: six of them were most of an idle runner's cost.
+_POLL_S = 0.5
 _CAPS = {Cap.BMC: 32, Cap.MAAS: 32, Cap.GATE: 64}
 _PENDING = ["PENDING", "ENQUEUED", "DELAYED"]
+_ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 
 
 # How often a step is repeated while nothing can be recorded: for about ten minutes.
@@ -48,6 +52,7 @@ class _Process:
     """What workflows of this process work with; set by `start`."""
 
     hands: flow.Hands | None = None
+    finish: FinishLine | None = None
 
 
 _process = _Process()
@@ -111,6 +116,8 @@ async def _capped(step: flow.Step, node: str, run: str, options: dict[str, Any])
     key = flow.partition(step, access.node(node), access)
     with SetWorkflowID(f"{DBOS.workflow_id}/{step.name}"), SetEnqueueOptions(queue_partition_key=key):
         handle = await DBOS.enqueue_workflow_async(step.cap, _stage_of_node, step.name, node, run, options)
+    if _process.finish is not None:
+        await _process.finish.passed(handle.workflow_id)
     result: dict[str, Any] = await handle.get_result(polling_interval_sec=options["poll_s"])
     return result
 
@@ -156,6 +163,7 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
     Call it once, and only where no other process executes under the same name.
     """
     _process.hands = hands
+    _process.finish = FinishLine(_have_ended)
     url = hands.access.settings.engine_database
     config: DBOSConfig = {
         "name": _APPLICATION,
@@ -171,11 +179,18 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
     DBOS(config=config)
     DBOS.launch()
     for cap, size in _CAPS.items():
-        await DBOS.register_queue_async(cap, partition_concurrency=size, polling_interval_sec=0.2)
-    await DBOS.register_queue_async(Cap.ANSIBLE, worker_concurrency=ansible_slots, polling_interval_sec=0.2)
+        await DBOS.register_queue_async(cap, partition_concurrency=size, polling_interval_sec=_POLL_S)
+    await DBOS.register_queue_async(
+        Cap.ANSIBLE, worker_concurrency=ansible_slots, polling_interval_sec=_POLL_S
+    )
     # Whoever waits for children must not stand in their queue.
-    await DBOS.register_queue_async(_NODES, worker_concurrency=1024, polling_interval_sec=0.2)
-    await DBOS.register_queue_async(_RUNS, worker_concurrency=64, polling_interval_sec=0.2)
+    await DBOS.register_queue_async(_NODES, worker_concurrency=1024, polling_interval_sec=_POLL_S)
+    await DBOS.register_queue_async(_RUNS, worker_concurrency=64, polling_interval_sec=_POLL_S)
+
+
+def _have_ended(parts: Collection[str]) -> set[str]:
+    found = DBOS.list_workflows(workflow_ids=list(parts), status=_ENDED, load_input=False, load_output=False)
+    return {status.workflow_id for status in found}
 
 
 async def stop() -> None:
@@ -246,9 +261,13 @@ class Client:
         """Return how many workflows are not finished, of one run or of all."""
         return len(self._unfinished(prefix=f"{run}#" if run else None))
 
-    def _unfinished(self, prefix: str | None) -> list[str]:
+    def busy(self, run: str | None = None) -> bool:
+        """Whether anything is not finished, of one run or of all: much cheaper than to count it."""
+        return bool(self._unfinished(prefix=f"{run}#" if run else None, limit=1))
+
+    def _unfinished(self, prefix: str | None, limit: int | None = None) -> list[str]:
         found = self._client.list_workflows(
-            status=_PENDING, workflow_id_prefix=prefix, load_input=False, load_output=False
+            status=_PENDING, workflow_id_prefix=prefix, load_input=False, load_output=False, limit=limit
         )
         return [status.workflow_id for status in found]
 
@@ -298,7 +317,7 @@ async def quiet(client: Client, stop: asyncio.Event, *, quiet_s: float | None, l
 
 def _busy(client: Client) -> bool:
     try:
-        return client.pending() > 0
+        return client.busy()
     except sqlalchemy.exc.SQLAlchemyError as error:
         _log.warning("the engine's database does not answer: %s", error)
         return True

@@ -157,7 +157,7 @@ async def _until_idle(
         while await engine.quiet(client, stop, quiet_s=quiet_s) and not stop.is_set():
             # From here on a command starts our successor; what was enqueued before is still ours.
             say(False)
-            if not await asyncio.to_thread(client.pending):
+            if not await asyncio.to_thread(client.busy):
                 return
             say(True)
 

@@ -84,7 +84,7 @@ def bury_lost(access: Access, client: engine.Client) -> tuple[str, ...]:
     """
     lost = []
     for record in access.store.going():
-        if client.pending(record.id):
+        if client.busy(record.id):
             continue
         last = access.store.events(run=record.id, limit=1)
         if last and datetime.now(UTC) - last[-1].ts < _STARTING:
@@ -112,7 +112,7 @@ def resume(access: Access, run: str, who: str) -> tuple[str, ...]:
     record = known(access, run)
     engine.migrate(access.settings.engine_database)
     with closing(engine.Client(access.settings.engine_database)) as client:
-        if client.pending(run):
+        if client.busy(run):
             runner.ensure(access.settings)
             return ()
         again = unfinished(access, run)
@@ -161,7 +161,7 @@ def keep_going(access: Access, run: str) -> Callable[[], bool]:
     client = engine.Client(access.settings.engine_database)
 
     def look() -> bool:
-        if not client.pending(run):
+        if not client.busy(run):
             return False
         runner.ensure(access.settings)
         return True

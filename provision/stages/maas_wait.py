@@ -31,7 +31,10 @@ _ABORTABLE = frozenset({MachineStatus.COMMISSIONING, MachineStatus.DEPLOYING})
 
 async def machine_of(job: NodeJob) -> Machine:
     """Return the node's machine as MAAS sees it now. Raises MaasError, and NodeFailed when MAAS lost it."""
-    system_id = job.state.system_id
+    return await _machine(job, job.state.system_id)
+
+
+async def _machine(job: NodeJob, system_id: str | None) -> Machine:
     found = await job.maas.machine(system_id) if system_id else None
     if found is None:
         reason = f"MAAS no longer has machine {system_id or '(never enlisted)'}"
@@ -131,12 +134,13 @@ async def settle(
     answer is waited for, and said; that time does not count, for the machine too waits for MAAS.
     """
     patience = Patience(job)
+    system_id = job.state.system_id
 
     async def look() -> Seen[Machine]:
         if watch is not None:
             watch.raise_if_doomed(stage)
         try:
-            machine = await machine_of(job)
+            machine = await _machine(job, system_id)
         except AWAY as error:
             patience.away(error)
             return Seen(None, "MAAS does not answer", counts=False)

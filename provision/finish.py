@@ -1,0 +1,52 @@
+"""Waiting for many parts of runs at once: one question a round tells which of them have ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+
+
+class FinishLine:
+    """Those who wait for a part share a look a round; a look for each of them would cost most of a core.
+
+    `ended` is called in a thread, and returns which of the given ids have ended.
+    """
+
+    def __init__(self, ended: Callable[[Collection[str]], Collection[str]], *, round_s: float = 0.5) -> None:
+        self._ended = ended
+        self._round_s = round_s
+        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    async def passed(self, part: str) -> None:
+        """Return once `part` has ended, however it ended. Raises what looking raised."""
+        answer = self._waiting.get(part)
+        if answer is None:
+            answer = self._waiting[part] = asyncio.get_running_loop().create_future()
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+        # Whoever stops waiting must not take the answer from the others.
+        await asyncio.shield(answer)
+
+    async def _look(self) -> None:
+        try:
+            while self._waiting:
+                asked = tuple(self._waiting)
+                for part in await asyncio.to_thread(self._ended, asked):
+                    self._tell(part, None)
+                await asyncio.sleep(self._round_s)
+        except Exception as error:  # noqa: BLE001  handed to everybody who waits, who know what to do
+            for part in tuple(self._waiting):
+                self._tell(part, error)
+        finally:
+            self._looking = None
+
+    def _tell(self, part: str, error: Exception | None) -> None:
+        answer = self._waiting.pop(part)
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(None)
+        else:
+            answer.set_exception(error)
+            answer.exception()  # somebody may have stopped waiting; that is not a mistake to be logged
