@@ -52,6 +52,7 @@ class _Process:
     """What workflows of this process work with; set by `start`."""
 
     hands: flow.Hands | None = None
+    client: Client | None = None
     finish: FinishLine | None = None
 
 
@@ -163,7 +164,6 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
     Call it once, and only where no other process executes under the same name.
     """
     _process.hands = hands
-    _process.finish = FinishLine(_have_ended)
     url = hands.access.settings.engine_database
     config: DBOSConfig = {
         "name": _APPLICATION,
@@ -177,6 +177,10 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
     if engine is not None:
         config["system_database_engine"] = engine
     DBOS(config=config)
+    # Before the launch, which goes on with what an earlier process left.
+    migrate(url)
+    _process.client = Client(url)
+    _process.finish = FinishLine(_process.client.ended)
     DBOS.launch()
     for cap, size in _CAPS.items():
         await DBOS.register_queue_async(cap, partition_concurrency=size, polling_interval_sec=_POLL_S)
@@ -188,16 +192,13 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
     await DBOS.register_queue_async(_RUNS, worker_concurrency=64, polling_interval_sec=_POLL_S)
 
 
-def _have_ended(parts: Collection[str]) -> set[str]:
-    found = DBOS.list_workflows(workflow_ids=list(parts), status=_ENDED, load_input=False, load_output=False)
-    return {status.workflow_id for status in found}
-
-
 async def stop() -> None:
     """Stop executing. What is under way stays pending and is resumed by the next start."""
     if _process.hands is not None:
         await _process.hands.maas.close()
     await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=0)
+    if _process.client is not None:
+        _process.client.close()
 
 
 # --- the clients' half -----------------------------------------------------------------------
@@ -264,6 +265,17 @@ class Client:
     def busy(self, run: str | None = None) -> bool:
         """Whether anything is not finished, of one run or of all: much cheaper than to count it."""
         return bool(self._unfinished(prefix=f"{run}#" if run else None, limit=1))
+
+    def ended(self, parts: Collection[str]) -> set[str]:
+        """Return which of these parts have ended, however they did; none where the database is away."""
+        try:
+            found = self._client.list_workflows(
+                workflow_ids=list(parts), status=_ENDED, load_input=False, load_output=False
+            )
+        except sqlalchemy.exc.SQLAlchemyError as error:
+            _log.warning("the engine's database does not answer: %s", error)
+            return set()
+        return {status.workflow_id for status in found}
 
     def _unfinished(self, prefix: str | None, limit: int | None = None) -> list[str]:
         found = self._client.list_workflows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Collection
 
 
@@ -24,7 +25,8 @@ class FinishLine:
         if answer is None:
             answer = self._waiting[part] = asyncio.get_running_loop().create_future()
         if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
+            # Not in the asker's context: the engine would take what is asked there for its workflow's.
+            self._looking = asyncio.create_task(self._look(), context=contextvars.Context())
         # Whoever stops waiting must not take the answer from the others.
         await asyncio.shield(answer)
 

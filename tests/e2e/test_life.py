@@ -38,6 +38,8 @@ from provision.stages.job import NodeJob, Options, Reached
 from provision.stages.site_maas import SiteMaas
 
 NODES = ("n1", "n2", "n3")
+SOME = st.one_of(st.just(set(NODES)), st.sets(st.sampled_from(NODES), min_size=1))
+STEPS = st.integers(1, 5)
 # Whoever is asked what runs on a node finds it in a file of the node's name.
 SSH = """#!/bin/sh
 for last; do :; done
@@ -134,6 +136,7 @@ class Life(RuleBasedStateMachine):
         self.access = Access.open(made)
         self.truth = {name: Truth() for name in NODES}
         self.runs = 0
+        self.going: dict[str, set[str]] = {}
         self.hands = flow.Hands(
             self.access,
             SiteMaas(self.access.maas_within),
@@ -201,15 +204,16 @@ class Life(RuleBasedStateMachine):
 
     # -- what operators do -------------------------------------------------------------------
 
-    @rule(names=st.sets(st.sampled_from(NODES), min_size=1))
-    def bringup(self, names: set[str]) -> None:
+    @rule(names=SOME, steps=STEPS)
+    def bringup(self, names: set[str], steps: int) -> None:
         plan = plan_bringup(self.access, [self.access.node(name) for name in sorted(names)], Options())
         for name in plan.names:
             assert self.truth[name].held is None
         self._start(plan.names, "bringup", Options())
+        self._advance(names, steps, killed=False)
 
-    @rule(names=st.sets(st.sampled_from(NODES), min_size=1))
-    def reimage(self, names: set[str]) -> None:
+    @rule(names=SOME, steps=STEPS)
+    def reimage(self, names: set[str], steps: int) -> None:
         options = Options(reimage=True, reason="new start", who="marta")
         plan = plan_reimage(self.access, [self.access.node(name) for name in sorted(names)], options)
         asked = Asking(yes=True, typed=None, reason="new start")
@@ -227,15 +231,20 @@ class Life(RuleBasedStateMachine):
                     self.access.store.set_pool(name, None, by="marta", why="re-image")
                 self.truth[name].held = None
                 self.truth[name].fresh_yes = False
+        self._advance(names, steps, killed=False)
 
     def _start(self, names: tuple[str, ...], kind: str, options: Options) -> bool:
         if not names:
             return False
+        # A run holds all of its nodes until the last of them has ended.
+        held = {name for members in self.going.values() for name in members}
         run = f"x-{self.runs}"
         self.runs += 1
         if self.access.store.claim_run(run, kind=kind, nodes=names, who="marta") is not None:
-            assert any(self.truth[name].run for name in names)
+            assert held & set(names)
             return False
+        assert not held & set(names)
+        self.going[run] = set(names)
         for name in names:
             self.truth[name].run = run
             self.truth[name].ahead = [step.name for step in flow.way(options)]
@@ -273,59 +282,60 @@ class Life(RuleBasedStateMachine):
 
     # -- what happens ------------------------------------------------------------------------
 
-    @rule(name=st.sampled_from(NODES), times=st.integers(1, 8), killed=st.booleans())
-    def advance(self, name: str, times: int, killed: bool) -> None:
+    @rule(names=SOME, steps=STEPS)
+    def advance(self, names: set[str], steps: int) -> None:
+        self._advance(names, steps, killed=False)
+
+    @rule(names=SOME, steps=STEPS)
+    def advance_after_a_kill(self, names: set[str], steps: int) -> None:
+        self._advance(names, steps, killed=True)
+
+    def _advance(self, names: set[str], steps: int, *, killed: bool) -> None:
+        for name in sorted(names):
+            for _ in range(steps):
+                if self.truth[name].run is not None:
+                    self._step(name, self.truth[name], killed=killed)
+
+    def _step(self, name: str, truth: Truth, *, killed: bool) -> None:
         """Do what the engine's workflow of a node does; a killed step is begun once more."""
-        for _ in range(times):
-            truth = self.truth[name]
-            if truth.run is None:
-                return
-            stop = flow.stop_reason(self.access, name, truth.run, Options())
-            assert (stop is not None) == (truth.held is not None)
-            if stop is None and truth.ahead:
-                if killed:
-                    self.access.store.begin(name, flow._stage_of(truth.ahead[0]), run=truth.run)
-                options = Options(who="marta", reimage="released" in truth.ahead)
-                result = asyncio.run(flow.run_step(self.hands, truth.ahead.pop(0), name, truth.run, options))
-                if not result.ok:
-                    truth.fresh_yes = False
-                    truth.ahead.clear()
-            else:
+        assert truth.run is not None
+        stop = flow.stop_reason(self.access, name, truth.run, Options())
+        assert (stop is not None) == (truth.held is not None)
+        if stop is not None:
+            truth.ahead.clear()
+        else:
+            if killed:
+                self.access.store.begin(name, flow._stage_of(truth.ahead[0]), run=truth.run)
+            options = Options(who="marta", reimage="released" in truth.ahead)
+            result = asyncio.run(flow.run_step(self.hands, truth.ahead.pop(0), name, truth.run, options))
+            if not result.ok:
+                truth.fresh_yes = False
                 truth.ahead.clear()
-            if not truth.ahead:
-                self._leave(name)
+        if not truth.ahead:
+            self._leave(name)
 
     def _leave(self, name: str) -> None:
         run, self.truth[name].run = self.truth[name].run, None
         if run and all(other.run != run for other in self.truth.values()):
             self.access.store.end_run(run, RunState.DONE)
+            del self.going[run]
 
-    @rule(name=st.sampled_from(NODES), answer=st.sampled_from(["yes", "no", "unknown"]))
-    def gate_changes(self, name: str, answer: str) -> None:
-        self.truth[name].gate = answer
+    @rule(
+        name=st.sampled_from(NODES),
+        answer=st.sampled_from(["yes", "yes", "no", "unknown"]),
+        stage=st.sampled_from(["", "", "commissioned", "deployed", "configured"]),
+    )
+    def falls_ill_or_well(self, name: str, answer: str, stage: str) -> None:
+        self.truth[name].gate, self.truth[name].breaks_at = answer, stage
 
-    @rule(name=st.sampled_from(NODES), stage=st.sampled_from(["", "commissioned", "deployed", "configured"]))
-    def breaks(self, name: str, stage: str) -> None:
-        self.truth[name].breaks_at = stage
-
-    @rule(name=st.sampled_from(NODES), locked=st.booleans())
-    def lock(self, name: str, locked: bool) -> None:
-        self.truth[name].locked = locked
-        self.truth[name].touched.clear()
-
-    @rule(name=st.sampled_from(NODES), wrong=st.booleans())
-    def recable(self, name: str, wrong: bool) -> None:
-        self.truth[name].wrong_machine = wrong
-        self.truth[name].touched.clear()
-
-    @rule(name=st.sampled_from(NODES), busy=st.booleans())
-    def use(self, name: str, busy: bool) -> None:
-        file = self._busy_file(name)
-        if busy and self._pool(name) is Pool.RELIABLE and self.truth[name].run is None:
-            file.touch()
-            self.truth[name].touched.clear()
-        else:
-            file.unlink(missing_ok=True)
+    @rule(name=st.sampled_from(NODES), locked=st.booleans(), wrong=st.booleans(), busy=st.booleans())
+    def must_be_left_alone(self, name: str, locked: bool, wrong: bool, busy: bool) -> None:
+        truth = self.truth[name]
+        truth.locked, truth.wrong_machine = locked, wrong
+        truth.touched.clear()
+        self._busy_file(name).unlink(missing_ok=True)
+        if busy and self._pool(name) is Pool.RELIABLE and truth.run is None:
+            self._busy_file(name).touch()
 
     @rule(name=st.sampled_from(NODES))
     def loses_power(self, name: str) -> None:
@@ -373,7 +383,7 @@ class Life(RuleBasedStateMachine):
 
 Life.TestCase.settings = settings(
     max_examples=100,
-    stateful_step_count=20,
+    stateful_step_count=25,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     print_blob=True,

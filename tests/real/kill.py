@@ -154,6 +154,7 @@ def main() -> int:
             if power:
                 done.wrong.append(f"{power} power commands to BMCs of healthy nodes")
             passes.append(done)
+            sys.stdout.write(f"  pass {done.run}: {len(done.kills)} kills, {done.wrong or 'all right'}\n")
             left -= max(1, len(done.kills))
         kill_runner(Path(site.environment["MUSTER_STATE"]))
     return report(passes, want.nodes, want.seed)
