@@ -48,7 +48,7 @@ def main() -> int:
     false_yes, false_no, faults = [], [], 0
     for name in names():
         node = load(name)
-        healthy = node.verdict()
+        healthy = node.verdict(level=Level.BURNIN)
         if healthy.answer is not Answer.YES:
             false_no.append({"node": name, "answer": str(healthy.answer), "reason": healthy.summary})
         for fault in all_faults(node):
@@ -92,8 +92,8 @@ def judge(node: RecordedNode, fault: Fault) -> Answer:
     try:
         evidence = parse(raw, nonce=NONCE)
     except EvidenceBroken as broken:
-        return verdict(None, node.profile, Level.QUICK, problem=broken.reason).answer
-    return verdict(evidence, node.profile, Level.QUICK, collected_at=node.collected_at).answer
+        return verdict(None, node.profile, Level.BURNIN, problem=broken.reason).answer
+    return verdict(evidence, node.profile, Level.BURNIN, collected_at=node.collected_at).answer
 
 
 def same_again(node: RecordedNode, times: int) -> bool:
@@ -101,7 +101,7 @@ def same_again(node: RecordedNode, times: int) -> bool:
     change = next(all_faults(node)).change
 
     def once(broken: bool) -> str:
-        found: Verdict = node.verdict(change if broken else None)
+        found: Verdict = node.verdict(change if broken else None, level=Level.BURNIN)
         return json.dumps(found.to_json(), sort_keys=True)
 
     first = once(False), once(True)
@@ -231,7 +231,7 @@ _SECOND_WITNESS = frozenset(_ITEM_FAULTS) - {"removed"}
 def curated_faults(node: RecordedNode) -> Iterator[Fault]:
     """Give faults of the parts that a node has: one line says what a broken part makes its tool say."""
     present = {entry["id"] for entry in node.document()["items"]}
-    gated = {row.id for row in required_checks(node.profile, Level.QUICK)}
+    gated = {row.id for row in required_checks(node.profile, Level.BURNIN)}
     for name, id, edit in CURATED:
         if SEEN_BY.get(name, "host.boot") not in gated:
             continue

@@ -209,6 +209,23 @@ CURATED: tuple[tuple[str, str, Edit], ...] = (
     ("GSP timeout", _RING, _kernel("NVRM: GPU6 _kgspLogRpcTimeout: ********************************* GSP Timeout *******")),
     ("gap in the log", _RING, _line(r"^6,20,.*\n", "")),
     ("log without its end", _RING, _swap("# end of kmsg\n", "")),
+    ("wrong sums on one GPU", "gpu.gemm", _line(r'("gpu": 3, .*"wrong": )0', r"\g<1>1")),
+    ("one GPU multiplies slowly", "gpu.gemm", _line(r'("gpu": 5, "kind": "fp16", .*"tflops": )[\d.]+', r"\g<1>410.2")),
+    ("one GPU did not multiply", "gpu.gemm", lambda text: "".join(line for line in text.splitlines(True) if '"gpu": 7' not in line)),
+    ("one GPU failed to multiply", "gpu.gemm", _line(r'^\{"gpu": 2, .*$', '{"error": ["CUDA error: out of memory"], "gpu": 2}')),
+    ("copies to one GPU slow", "gpu.copies", _line(r"(CPU\(row\) -> GPU\(column\).*\n.*\n 0 +)[\d.]+", r"\g<1>12.31")),
+    ("copies between two GPUs slow", "gpu.copies", _line(r"(GPU\(row\) -> GPU\(column\).*\n.*\n 0 +N/A +)[\d.]+", r"\g<1>41.02")),
+    ("all-reduce slow", "nccl.allreduce", lambda text: re.sub(r"( 8589934592 .* -1 +[\d.]+ +[\d.]+ +)[\d.]+( +0 +[\d.]+ +[\d.]+ +)[\d.]+", r"\g<1>208.11\g<2>207.90", text)),
+    ("all-reduce wrong", "nccl.allreduce", _line(r"( 8589934592 .* -1 +[\d.]+ +[\d.]+ +[\d.]+ +)0", r"\g<1>9")),
+    ("all-reduce without its end", "nccl.allreduce", _line(r"^# Avg bus bandwidth.*\n", "")),
+    ("adapter slow to itself", "ib.loopback", _line(r"^( 65536 +\d+ +[\d.]+ +)[\d.]+", r"\g<1>181.20")),
+    ("drive reads slowly", "disk.reads", _line(r'"bw_bytes": \d+, "iops"', '"bw_bytes": 1400000000, "iops"')),
+    ("drive fails to read", "disk.reads", _line(r'"error": 0', '"error": 5')),
+    ("host memory slow", "host.memory_speed", _line(r"\([\d.]+ MiB/sec\)", "(201000.10 MiB/sec)")),
+    ("one CPU slow", "cpu.times", _line(r'"17": [\d.]+', '"17": 0.4102')),
+    ("one CPU untimed", "cpu.times", _line(r'"17": [\d.]+', '"17": -1')),
+    ("diagnostic fails", "gpu.diag", _swap('"status": "Pass"', '"status": "Fail"')),
+    ("diagnostic did not run", "gpu.diag", lambda _: '{"DCGM Diagnostic": {"runtime_error": "Unable to connect to host engine", "test_categories": null}}\n'),
 )  # fmt: skip
 
 

@@ -14,15 +14,19 @@ from health.checks import (
     disk_arrays,
     disk_drives,
     disk_pools,
+    disk_speed,
     driver_version,
     fabric_manager_service,
     gdr_path,
     gpu_bus,
     gpu_clocks,
+    gpu_copy,
     gpu_count,
+    gpu_diag,
     gpu_ecc,
     gpu_fabric,
     gpu_firmware,
+    gpu_gemm,
     gpu_model,
     gpu_modes,
     gpu_pcie,
@@ -45,17 +49,20 @@ from health.checks import (
     host_iommu,
     host_limits,
     host_memory,
+    host_memory_speed,
     host_mounts,
     host_numa,
     host_os,
     host_processes,
     host_services,
+    host_stragglers,
     host_swap,
     host_thermal,
     host_time,
     host_time_sync,
     ib_counters,
     ib_devices,
+    ib_loopback,
     ib_partition,
     ib_ports,
     kernel_cmdline,
@@ -63,6 +70,7 @@ from health.checks import (
     kernel_modules,
     kernel_taint,
     kernel_version,
+    nccl_allreduce,
     net_flaps,
     net_links,
     nvlink_errors,
@@ -146,8 +154,17 @@ CHECKS: tuple[Check, ...] = (
     site_mirror.CHECK,
     bmc_sensors.CHECK,
     bmc_events.CHECK,
+    host_stragglers.CHECK,
+    host_memory_speed.CHECK,
+    disk_speed.CHECK,
+    gpu_copy.CHECK,
+    gpu_gemm.CHECK,
+    nccl_allreduce.CHECK,
+    ib_loopback.CHECK,
+    gpu_diag.CHECK,
 )
 
+_LIMIT = re.compile(r"\$\{([\w.]+)\}")
 # Seconds for the whole collection of a level; a profile may state its own, for example
 # "collect.quick.total_s".
 _TOTAL_S = {Level.QUICK: 30.0, Level.FULL: 1800.0, Level.BURNIN: 14400.0}
@@ -184,11 +201,9 @@ def plan(profile: Profile, level: Level) -> CollectPlan:
 
 def _filled(item: Collect, profile: Profile) -> Collect | None:
     """Put the profile's limits where an item names them; None where one is not stated."""
-    words = []
-    for word in item.argv:
-        name = re.fullmatch(r"\$\{([\w.]+)\}", word)
-        value = profile.limit(name[1]) if name else word
-        if value is None:
-            return None
-        words.append(str(value))
+    named = {name for word in item.argv for name in _LIMIT.findall(word)}
+    values = {name: profile.limit(name) for name in named}
+    if None in values.values():
+        return None
+    words = (_LIMIT.sub(lambda name: str(values[name[1]]), word) for word in item.argv)
     return replace(item, argv=tuple(words))

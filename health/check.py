@@ -31,7 +31,8 @@ class Collect:
     A command with `each` runs once for every path that the pattern matches, "{}" standing for it and
     "{name}" for its last part. A word
     "${name}" is that limit of the profile; where it is not stated the item is not collected. `after_s`
-    starts it so much later than the others, for a second reading.
+    starts it so much later than the others, for a second reading. A word "@NAME" stands for the script of
+    that name under health/active. `alone` runs it after all others, with nothing beside it.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Collect:
     limit_bytes: int = 262_144
     each: str = ""
     after_s: float = 0.0
+    alone: bool = False
 
     @property
     def source(self) -> str:

@@ -344,14 +344,20 @@ class Running:
             "stdout": self.streams["stdout"].document(),
             "stderr": errors,
         }
-        for key in ("argv", "file", "each"):
-            if item.get(key):
-                document[key] = item[key]
+        document.update(what_ran(item))
         if self.state:
             document["state"] = self.state
         if self.abandoned:
             document["abandoned"] = self.abandoned
         return document
+
+
+def what_ran(item: Item) -> Item:
+    """Return what identifies an item; a script inside a command line is shown by its name."""
+    ran = {key: item[key] for key in ("argv", "file", "each") if item.get(key)}
+    if item.get("shown"):
+        ran["argv"] = item["shown"]
+    return ran
 
 
 def refused(running: Running, errors: str) -> bool:
@@ -404,9 +410,7 @@ def not_started(item: Item) -> Item:
         "stdout": empty,
         "stderr": empty,
     }
-    for key in ("argv", "file", "each"):
-        if item.get(key):
-            document[key] = item[key]
+    document.update(what_ran(item))
     return document
 
 
@@ -415,7 +419,7 @@ def collect(plan: Item) -> List[Item]:
     as_root = os.geteuid() == 0
     epoch = time.monotonic()
     stop = epoch + plan["total_s"]
-    waiting = sorted(plan["items"], key=lambda item: item.get("after_s", 0.0))
+    waiting = sorted(plan["items"], key=lambda item: (item.get("alone", False), item.get("after_s", 0.0)))
     running: List[Running] = []
     documents: Dict[str, Item] = {}
     selector = selectors.DefaultSelector()
@@ -423,6 +427,9 @@ def collect(plan: Item) -> List[Item]:
         now = time.monotonic()
         while waiting and len(running) < SIDE_BY_SIDE and now < stop:
             if now < epoch + waiting[0].get("after_s", 0.0):
+                break
+            # A load test shares the node with nothing, or it measures what it shares.
+            if running and (waiting[0].get("alone") or running[-1].item.get("alone")):
                 break
             started = Running(waiting.pop(0), as_root, epoch)
             running.append(started)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -53,21 +54,28 @@ class Outcome:
     status: Status
     findings: tuple[Finding, ...]
     summary: str
+    # What was measured, by a name that is the same on every node of a profile.
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 _WORST_FIRST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
 
 
-def conclude(check: str, findings: tuple[Finding, ...] | list[Finding], healthy: str) -> Outcome:
+def conclude(
+    check: str,
+    findings: tuple[Finding, ...] | list[Finding],
+    healthy: str,
+    metrics: Mapping[str, float] | None = None,
+) -> Outcome:
     """Make the outcome that the worst finding asks for; none means a pass that says `healthy`."""
     found = tuple(findings)
     statuses = {finding.status for finding in found}
     worst = next((status for status in _WORST_FIRST if status in statuses), Status.PASS)
     if worst is Status.PASS:
-        return Outcome(check, worst, found, healthy)
+        return Outcome(check, worst, found, healthy, metrics or {})
     shown = [finding for finding in found if finding.status is worst]
     more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
-    return Outcome(check, worst, found, shown[0].message + more)
+    return Outcome(check, worst, found, shown[0].message + more, metrics or {})
 
 
 def unknown(check: str, component: str, why: str, action: Action = Action.RERUN) -> Outcome:

@@ -11,6 +11,7 @@ from pathlib import Path
 from health.check import Collect
 
 _COLLECTOR = Path(__file__).with_name("collector.py")
+_ACTIVE = Path(__file__).with_name("active")
 # Room for starting Python, and for the tools that must be killed at the end.
 _OVERHEAD_S = 5.0
 
@@ -49,18 +50,27 @@ class CollectPlan:
         ).encode("ascii", "backslashreplace")
 
     def _documents(self) -> list[dict[str, object]]:
-        return [
-            {
-                "id": item.id,
-                **({"argv": list(item.argv)} if item.argv else {"file": item.file}),
-                "timeout_s": item.timeout_s,
-                "needs_root": item.needs_root,
-                "limit_bytes": item.limit_bytes,
-                **({"each": item.each} if item.each else {}),
-                **({"after_s": item.after_s} if item.after_s else {}),
-            }
-            for item in self.items
-        ]
+        return [_document(item) for item in self.items]
+
+
+def _document(item: Collect) -> dict[str, object]:
+    argv = [_script(word) for word in item.argv]
+    return {
+        "id": item.id,
+        **({"argv": argv} if argv else {"file": item.file}),
+        **({"shown": list(item.argv)} if argv != list(item.argv) else {}),
+        "timeout_s": item.timeout_s,
+        "needs_root": item.needs_root,
+        "limit_bytes": item.limit_bytes,
+        **({"each": item.each} if item.each else {}),
+        **({"after_s": item.after_s} if item.after_s else {}),
+        **({"alone": True} if item.alone else {}),
+    }
+
+
+def _script(word: str) -> str:
+    """Return the text of the script that a word names, or the word."""
+    return (_ACTIVE / word[1:]).read_text(encoding="utf-8") if word.startswith("@") else word
 
 
 def make_plan(items: Iterable[Collect], total_s: float) -> CollectPlan:

@@ -77,6 +77,7 @@ class Verdict:
                     "status": str(outcome.status),
                     "summary": outcome.summary,
                     "findings": [_plain(asdict(finding)) for finding in outcome.findings],
+                    "metrics": dict(outcome.metrics),
                 }
                 for outcome in self.outcomes
             ],

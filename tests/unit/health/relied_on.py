@@ -203,4 +203,31 @@ RELIED_ON: Mapping[str, Rows] = {
         ("bmc.sel_info", r"^Entries +: (\d+)"),
         ("bmc.sel", r"^ +\d+ \| \S+ \| \S+ \| [^|]+ \| ([^|]+?) +\|"),
     ),
+    "host.stragglers": (("cpu.times", r'^\{"cpus": (\d+),'), ("cpu.times", r'"11": ([\d.]+),')),
+    "host.memory_speed": (("host.memory_speed", r"transferred \(([\d.]+ MiB/sec)\)$"),),
+    "disk.speed": (
+        ("disk.reads", r'"bw_bytes": (\d+), "iops"'),
+        ("disk.reads", r'"error": (0)'),
+        ("disk.reads", r"^==> (\d+) in all <=="),
+    ),
+    "gpu.copy": (
+        ("gpu.copies", r"^SUM (\w+) [\d.]+$"),
+        ("gpu.copies", r"^Running (\w+\.)$"),
+        ("gpu.copies", r"^ 0 {8} +([\d.]+)"),
+    ),
+    "gpu.gemm": (
+        ("gpu.gemm", r'"tflops": ([\d.]+),'),
+        ("gpu.gemm", r'"wrong": (\d+)\}'),
+        ("gpu.gemm", r'^\{"(end)": true'),
+    ),
+    "nccl.allreduce": (
+        ("nccl.allreduce", r"^# (Avg bus bandwidth)"),
+        ("nccl.allreduce", r"^#  (Rank) "),
+        ("nccl.allreduce", r"^# Out of bounds values : (0 OK)"),
+    ),
+    "ib.loopback": (
+        ("ib.loopback", r": mlx5_0\n(?:.*\n)*? 65536 +\d+ +[\d.]+ +([\d.]+) "),
+        ("ib.loopback", r"^==> (\d+) in all <=="),
+    ),
+    "gpu.diag": (("gpu.diag", r'"entity_group_id": 1,\s*"status": "(Pass)"'),),
 }

@@ -21,7 +21,8 @@ from health.errors import EvidenceBroken
 from health.evidence import Evidence, parse
 from health.plan import CollectPlan, make_plan
 
-SOURCE = Path(__file__).parents[3] / "health" / "collector.py"
+HEALTH = Path(__file__).parents[3] / "health"
+SENT = (HEALTH / "collector.py", *sorted((HEALTH / "active").glob("*.py")))
 NONCE = "a1b2c3"
 
 
@@ -42,8 +43,9 @@ def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 
 
-def test_is_python_3_6_of_the_standard_library_only() -> None:
-    tree = ast.parse(SOURCE.read_text(encoding="utf-8"), feature_version=(3, 6))
+@pytest.mark.parametrize("source", SENT, ids=lambda path: path.name)
+def test_is_python_3_6_of_the_standard_library_only(source: Path) -> None:
+    tree = ast.parse(source.read_text(encoding="utf-8"), feature_version=(3, 6))
     imported = {
         name.split(".")[0]
         for node in ast.walk(tree)
@@ -164,7 +166,7 @@ def _gone(pid: int) -> bool:
 def collector() -> dict[str, Any]:
     """The collector's own names, to put one of them out of action."""
     names: dict[str, Any] = {"__name__": "collector", "SOURCE": ""}
-    exec(compile(SOURCE.read_text(encoding="utf-8"), str(SOURCE), "exec"), names)
+    exec(compile(SENT[0].read_text(encoding="utf-8"), str(SENT[0]), "exec"), names)
     return names
 
 
@@ -331,3 +333,35 @@ def test_the_script_does_not_grow_with_the_nonce_in_its_arguments() -> None:
     assert found is not None
     assert found.text == 'it\'s "quoted" \\ and \u00e9\n'
     assert json.loads(done.stdout)["plan"] == plan.digest
+
+
+def test_what_runs_alone_runs_after_all_others_and_with_nothing_beside(tmp_path: Path) -> None:
+    stamp = "import time, sys; print(time.time()); time.sleep(0.3); print(time.time())"
+    evidence = collected(
+        Collect("load one", argv=python(stamp), alone=True),
+        Collect("beside", argv=python(stamp)),
+        Collect("later", argv=python(stamp), after_s=0.2),
+        Collect("load two", argv=python(stamp), alone=True),
+    )
+    times = {name: [float(word) for word in item.text.split()] for name, item in evidence.items.items()}
+    assert times["load one"][0] >= max(times["beside"][1], times["later"][1])
+    assert times["load two"][0] >= times["load one"][1]
+    assert times["beside"][1] > times["later"][0]
+
+
+def test_a_script_in_a_command_line_is_shown_by_its_name() -> None:
+    evidence = collected(Collect("cpus", argv=("python3", "-c", "@stragglers.py", "1", "1000"), timeout_s=15))
+    item = evidence.item("cpus")
+    assert item is not None
+    assert item.ok
+    assert item.source == "python3 -c @stragglers.py 1 1000"
+    assert json.loads(item.text)["cpus"] == len(os.sched_getaffinity(0))
+
+
+def test_a_script_that_changes_makes_another_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plan = CollectPlan((Collect("it", argv=("python3", "-c", "@it.py")),), 5.0)
+    monkeypatch.setattr("health.plan._ACTIVE", tmp_path)
+    (tmp_path / "it.py").write_text("print(1)")
+    before = plan.digest
+    (tmp_path / "it.py").write_text("print(2)")
+    assert plan.digest != before

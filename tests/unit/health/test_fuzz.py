@@ -36,7 +36,7 @@ from health.outcome import Status
 from health.verdict import Answer, verdict
 from tests.unit.health.relied_on import RELIED_ON
 
-QUICK = Level.QUICK
+ALL = Level.BURNIN
 FUZZ = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NO_VALUES = ("", "ERR!", "Unknown Error", "[Unknown Error]", "?", "<error>")
 USUAL = {"disk.mounts": "/"}
@@ -116,10 +116,10 @@ def test_every_check_says_what_it_relies_on() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_line_is_there_on_a_node_that_is_well(name: str) -> None:
-    gated = {row.id for row in required_checks(node(name).profile, QUICK)}
+    gated = {row.id for row in required_checks(node(name).profile, ALL)}
     missing = [row for row in ROWS if row[0] in gated and not places(name, row[1], row[2])]
     assert missing == []
-    judged = {row.id: status(row, witness(name), name) for row in required_checks(node(name).profile, QUICK)}
+    judged = {row.id: status(row, witness(name), name) for row in required_checks(node(name).profile, ALL)}
     assert {id for id, got in judged.items() if got not in (Status.PASS, Status.SKIPPED)} == set()
 
 
@@ -176,15 +176,15 @@ def test_the_gate_stays_shut_and_whole_when_an_item_is_not_what_it_should_be(dat
     name = data.draw(st.sampled_from(names()))
     found = node(name)
     evidence = found.evidence()
-    gated = {row.id for row in required_checks(found.profile, QUICK)}
+    gated = {row.id for row in required_checks(found.profile, ALL)}
     wanted = sorted({item for id, item, _ in ROWS if id in gated})
     item = evidence.items[data.draw(st.sampled_from(wanted))]
     noise = data.draw(st.text(alphabet=st.characters(blacklist_categories=("Nd", "Cs")), max_size=200))
     changed = with_text(evidence, item, noise)
-    judged = verdict(changed, found.profile, QUICK, collected_at=found.collected_at)
+    judged = verdict(changed, found.profile, ALL, collected_at=found.collected_at)
     assert judged.answer is not Answer.YES
     assert judged.reasons
-    assert verdict(changed, found.profile, QUICK, collected_at=found.collected_at) == judged
+    assert verdict(changed, found.profile, ALL, collected_at=found.collected_at) == judged
 
 
 @pytest.mark.parametrize("name", names())

@@ -197,7 +197,7 @@ def test_json_says_what_decided() -> None:
     assert document["schema"] == 1
     assert document["answer"] == "no"
     assert document["reasons"][0]["action"] == "power_cycle"
-    assert {"check", "status", "summary", "findings"} == set(document["outcomes"][0])
+    assert {"check", "status", "summary", "findings", "metrics"} == set(document["outcomes"][0])
 
 
 def test_events_before_the_last_repair_are_forgiven() -> None:
