@@ -37,6 +37,7 @@ Fields = tuple[tuple[str, str], ...]
 
 _GATEWAY = frozenset({502, 504})
 _FORM = "application/x-www-form-urlencoded"
+_DOUBLINGS_MOST = 16  # far past any ceiling; a day of tries must not overflow a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +225,10 @@ class Transport:
         """Sleep before the next try, or raise when the deadline would pass meanwhile."""
         limits = self._limits
         asked = answer.retry_after if answer else None
-        ceiling = min(limits.backoff_most_s, limits.backoff_first_s * 2 ** (tries - 1))
-        wait = asked if asked is not None else ceiling * (0.5 + self._ambient.rng() / 2)
+        doublings = min(tries - 1, _DOUBLINGS_MOST)
+        ceiling = min(limits.backoff_most_s, limits.backoff_first_s * 2**doublings)
+        # "Retry-After: 0" must not turn a long outage into a busy loop.
+        wait = asked or ceiling * (0.5 + self._ambient.rng() / 2)
         now = self._ambient.clock()
         waited = now - (now if started is None else started)
         if waited + wait >= limits.deadline_s:

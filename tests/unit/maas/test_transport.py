@@ -54,6 +54,23 @@ async def test_repeats_a_read_after_503_and_waits_as_long_as_asked(maas, scripte
     assert held_time.slept == [7.0]
 
 
+async def test_a_wait_of_no_seconds_still_backs_off(maas, scripted, held_time):
+    scripted.say(plain(503, "busy", **{"Retry-After": "0"}), plain(503, "busy"), web.json_response([]))
+    assert await maas.machines() == ()
+    assert held_time.slept == [0.5, 1.0]
+
+
+async def test_backs_off_evenly_through_a_very_long_outage(server, key, scripted, held_time):
+    scripted.say(*[plain(503, "busy")] * 1100, web.json_response([]))
+    limits = Limits(deadline_s=1e6, backoff_most_s=2.0)
+    async with MaasClient(
+        str(server.make_url("/MAAS")), key, limits=limits, ambient=held_time.ambient()
+    ) as client:
+        assert await client.machines() == ()
+    assert held_time.slept[:4] == [0.5, 1.0, 2.0, 2.0]
+    assert held_time.slept[-1] == 2.0
+
+
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 async def test_repeats_a_read_with_growing_pauses(maas, scripted, held_time, status):
     scripted.say(plain(status, "no"), plain(status, "no"), web.json_response([]))
