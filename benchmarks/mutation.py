@@ -123,6 +123,13 @@ def code_faults() -> Iterator[Fault]:
         yield Fault(row.kind, f"{row.kind} {row.code}", _appended(lines))
 
 
+def catalogue_lines() -> Iterator[list[str]]:
+    """Give what the driver logs for every code that is of consequence by itself."""
+    for row in codes().values():
+        if row.gate is not Gate.NOTE and row.rule != "remap":
+            yield _xid_lines(row) if row.kind == "xid" else _sxid_lines(row)
+
+
 def _xid_lines(row: Code) -> list[str]:
     bodies = {
         45: "pid=811, name=python3, Ch 00000008 caused by previous Xid 149",

@@ -65,6 +65,7 @@ from health.checks import (
     ib_loopback,
     ib_partition,
     ib_ports,
+    kernel_boot_log,
     kernel_cmdline,
     kernel_log,
     kernel_modules,
@@ -114,6 +115,7 @@ CHECKS: tuple[Check, ...] = (
     kernel_modules.CHECK,
     kernel_taint.CHECK,
     kernel_log.CHECK,
+    kernel_boot_log.CHECK,
     disk_drives.CHECK,
     disk_arrays.CHECK,
     disk_pools.CHECK,
@@ -186,9 +188,12 @@ def required_checks(profile: Profile, level: Level) -> tuple[Check, ...]:
 
 
 def shadowed(profile: Profile) -> frozenset[str]:
-    """Return the ids that report without gating: new checks, and those the profile names."""
+    """Return the ids that report without gating: new checks that the profile does not let gate, and others
+    that it names.
+    """
     named = limits.optional_words(profile, "shadow.checks")
-    return frozenset(row.id for row in CHECKS if not row.gates or row.id in named)
+    trusted = limits.optional_words(profile, "gate.checks")
+    return frozenset(row.id for row in CHECKS if row.id in named or (not row.gates and row.id not in trusted))
 
 
 def plan(profile: Profile, level: Level) -> CollectPlan:

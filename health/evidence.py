@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from health.bootlog.model import BootModel
+from health.bootlog.triage import Decisions
 from health.errors import EvidenceBroken
 
 SCHEMA = 1
@@ -79,6 +81,8 @@ class Context:
     repaired_at: float | None = None  # last acknowledged repair; older events are forgiven
     baseline: Evidence | None = None  # an earlier reading of this node, for counters
     medians: Mapping[str, float] = field(default_factory=dict)  # metric -> median of the same profile
+    boots: BootModel | None = None  # what was learned of the node's cohort
+    triage: Decisions = field(default_factory=Decisions)  # what operators decided about odd lines
 
 
 @dataclass(frozen=True, slots=True)

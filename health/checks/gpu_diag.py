@@ -7,7 +7,7 @@ from health.check import Check, Collect, Level
 from health.checks.sources import ended
 from health.errors import NotCollected
 from health.evidence import Evidence
-from health.outcome import Outcome, conclude
+from health.outcome import Action, Finding, Outcome, Status, conclude
 from health.readers.diag import read_diag
 from health.rules.diag import judge_diag
 from inventory.model import Profile
@@ -29,7 +29,11 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     if item.rc and not item.text.strip():
         raise NotCollected(DIAG.id, item.problem or "dcgmi said nothing")
     report = read_diag(item.text)
-    return conclude(ID, judge_diag(report), f"{len(report.results)} results, none bad")
+    findings = judge_diag(report)
+    if item.rc and not findings:
+        message = f"dcgmi ended with {item.rc}, and no result says why"
+        findings = [Finding("gpu", "GPUs of this node", message, Action.RERUN, Status.UNKNOWN)]
+    return conclude(ID, findings, f"{len(report.results)} results, none bad")
 
 
 CHECK = Check(id=ID, level=Level.FULL, collects=(DIAG,), judge=judge)

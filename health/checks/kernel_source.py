@@ -40,10 +40,16 @@ class KernelLog:
 
 
 def kernel_log(evidence: Evidence) -> KernelLog:
-    """Return the log, whole where it can be proven to be. Raises NotCollected where there is no ring."""
+    """Return the log since the last acknowledged repair. Raises NotCollected where there is no ring."""
+    log = whole_log(evidence)
+    return KernelLog(_since_repair(log.lines, evidence), log.gap)
+
+
+def whole_log(evidence: Evidence) -> KernelLog:
+    """Return the log since boot, whole where it can be proven to be. Raises NotCollected for no ring."""
     ring = _ring(evidence.item(KMSG.id))
     if not ring.wrapped:
-        return KernelLog(_since_repair(ring.lines, evidence), ring.gap)
+        return KernelLog(_own(ring.lines), ring.gap)
     journal, gap = _journal(evidence.item(JOURNAL.id))
     first = (ring.lines[0].since_boot_s or 0.0) if ring.lines else inf
     older = [line for line in journal if (line.since_boot_s or 0.0) < first]
@@ -52,7 +58,7 @@ def kernel_log(evidence: Evidence) -> KernelLog:
         gap = "the journal ends before the ring begins"
     if gap is not None:
         gap = f"{ring.gap}, and {gap}"
-    return KernelLog(_since_repair((*older, *ring.lines), evidence), gap)
+    return KernelLog(_own((*older, *ring.lines)), gap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +101,17 @@ def _journal(item: Item | None) -> tuple[tuple[KernelLine, ...], str | None]:
     return lines, None
 
 
+def _own(lines: tuple[KernelLine, ...]) -> tuple[KernelLine, ...]:
+    """Drop what programs wrote into the kernel's log."""
+    return tuple(line for line in lines if line.facility in (None, 0))
+
+
 def _since_repair(lines: tuple[KernelLine, ...], evidence: Evidence) -> tuple[KernelLine, ...]:
-    """Drop what was before the last acknowledged repair, and what programs wrote into the kernel's log."""
+    """Drop what was before the last acknowledged repair."""
     since = evidence.context.repaired_at
     boot = evidence.began.boot_time
     return tuple(
         line
         for line in lines
-        if line.facility in (None, 0)
-        and not (since is not None and line.since_boot_s is not None and boot + line.since_boot_s < since)
+        if not (since is not None and line.since_boot_s is not None and boot + line.since_boot_s < since)
     )

@@ -63,6 +63,8 @@ def read_copies(text: str) -> Copies:
     gpus = {int(found["index"]): found["address"].lower() for found in _DEVICE.finditer(text)}
     pieces = _RUN.split(text)
     speeds: dict[tuple[str, int, int], float] = {}
+    if len(set(pieces[1::2])) != len(pieces[1::2]):
+        raise Unreadable("nvbandwidth", "a test comes twice")
     for name, body in zip(pieces[1::2], pieces[2::2], strict=True):
         if not re.search(rf"^SUM {name} [\d.]+\s*$", body, re.MULTILINE):
             raise Unreadable("nvbandwidth", f"{name} did not end with its sum")
@@ -103,6 +105,8 @@ def read_fio(text: str) -> float:
 
 def read_sysbench_memory(text: str) -> float:
     """Read `sysbench memory run`: MiB a second. Raises Unreadable."""
+    if not text.startswith("sysbench "):
+        raise Unreadable("sysbench memory", f"it begins {text.strip()[:60]!r}")
     return float(only("sysbench memory", r"^[\d.]+ MiB transferred \(([\d.]+) MiB/sec\)\s*$", text)[1])
 
 

@@ -6,10 +6,18 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.recorded_nodes import Document, RecordedNode, item, load, stream
+from health.bootlog.anomalies import find_anomalies
+from health.bootlog.boot import cohort_of
+from health.bootlog.learn import learn
+from health.bootlog.model import BootModel
+from health.bootlog.triage import Decision, Decisions
+from health.checks.kernel_boot_log import boot_of
+from health.evidence import Context, Evidence
 from inventory.model import Profile
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "health"
@@ -34,6 +42,19 @@ class Case:
         limits = {**node.profile.limits, **self.given.get("limits", {})}
         stated = {name: value for name, value in limits.items() if value is not None}
         return replace(node, profile=replace(node.profile, limits=stated))
+
+    def context(self, evidence: Evidence) -> Context:
+        """Return what the controller knows: the time, and boots like the node's own if the case says so."""
+        node = self.node()
+        boots = alike(self.given["node"]) if self.given.get("boots") == "alike" else None
+        context = replace(evidence.context, collected_at=node.collected_at, boots=boots)
+        if boots is None or "decided" not in self.given:
+            return context
+        odd = find_anomalies(boots, boot_of(replace(evidence, context=context), "node"))
+        by_card = {one.id: Decision(self.given["decided"]) for one in odd}
+        return replace(
+            context, triage=Decisions(by_card, dict.fromkeys(by_card, self.given.get("until", 0.0)))
+        )
 
     def change(self, document: Document) -> None:
         """Apply the case's edits; one that changes nothing is a mistake in the case."""
@@ -95,6 +116,17 @@ def all_cases() -> list[Case]:
         for folder in sorted(path.parent for path in FOLDER.glob("*/*/expect.json"))
         if folder.parent.name not in _NOT_CHECKS
     ]
+
+
+@cache
+def alike(name: str) -> BootModel | None:
+    """Return what is learned of ten nodes that boot just as the recorded one; None where it has no log."""
+    node = load(name)
+    if "kernel.kmsg" not in node.texts:
+        return None
+    boot = boot_of(node.evidence(), "n")
+    boots = [replace(boot, node=f"n{number % 10}") for number in range(30)]
+    return learn(cohort_of(node.profile.name, boot), boots)
 
 
 def profile(**limits: object) -> Profile:

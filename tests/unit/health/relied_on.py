@@ -91,6 +91,7 @@ RELIED_ON: Mapping[str, Rows] = {
     "kernel.modules": (("kernel.modules", r"^(?:nvidia|mlx5_ib|nvidia_uvm) \d+ \d+ \S+ (Live)"),),
     "kernel.taint": (("kernel.tainted", r"^(\d+)$"),),
     "kernel.log": _RING,
+    "kernel.boot_log": _RING,
     "disk.drives": (
         ("disk.smart", r'"smart_status": \{"passed": (true)'),
         ("disk.smart", r'"critical_warning": (\d+)'),

@@ -20,7 +20,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "checks.md"
 def judged(case: Case) -> Outcome:
     node = case.node()
     evidence = node.evidence(case.change)
-    seen = replace(evidence, context=replace(evidence.context, collected_at=node.collected_at))
+    seen = replace(evidence, context=case.context(evidence))
     row = check(case.check)
     try:
         return row.judge(seen, node.profile)

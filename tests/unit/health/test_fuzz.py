@@ -34,6 +34,7 @@ from health.errors import EvidenceBroken, HealthError
 from health.evidence import Evidence, Item, parse
 from health.outcome import Status
 from health.verdict import Answer, verdict
+from tests.unit.health.cases import alike
 from tests.unit.health.relied_on import RELIED_ON
 
 ALL = Level.BURNIN
@@ -55,7 +56,7 @@ def witness(name: str) -> Evidence:
     found = node(name)
     evidence = found.evidence()
     kept = {id: item for id, item in evidence.items.items() if id != "kernel.journal"}
-    context = replace(evidence.context, collected_at=found.collected_at)
+    context = replace(evidence.context, collected_at=found.collected_at, boots=alike(name))
     return replace(evidence, items=kept, context=context)
 
 

@@ -1,0 +1,162 @@
+"""Measures how well odd boots are told from healthy ones.
+
+    python -m benchmarks.bootlog [--json] [--trials N]
+
+Learns 30 boots of 10 nodes, then judges boots of other nodes: healthy ones, and ones that were broken in
+one way each. A broken boot counts as found when a card names the line that was broken, not merely some
+line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from benchmarks import boot_generator as generator
+from benchmarks.mutation import catalogue_lines
+from benchmarks.recorded_nodes import load
+from health.bootlog.anomalies import Anomaly, find_anomalies
+from health.bootlog.boot import Boot, cohort_of, read_boot
+from health.bootlog.learn import learn
+from health.bootlog.masks import mask
+from health.bootlog.model import BootModel
+from health.checks.kernel_source import KMSG, kernel_log
+from health.evidence import Evidence
+from health.readers.kernel import KernelLine, read_kernel
+from health.rules.kernel import judge_lines
+from health.rules.xid import events, judge_events
+
+TRAINING = [(node, boot) for node in range(10) for boot in range(3)]
+_OTHERS = range(100, 150)
+
+
+def main() -> int:
+    """Learn, break, judge and print the table."""
+    options = argparse.ArgumentParser(description="tell odd boots from healthy ones")
+    options.add_argument("--json", action="store_true", help="print one JSON object")
+    options.add_argument("--trials", type=int, default=300, help="broken boots of each kind")
+    chosen = options.parse_args()
+    result = measure(chosen.trials)
+    if chosen.json:
+        sys.stdout.write(json.dumps(result) + "\n")
+    else:
+        for name, value in result.items():
+            sys.stdout.write(f"{name:20} {value}\n")
+    return 0
+
+
+def measure(trials: int) -> dict[str, float]:
+    """Return recall by kind of fault, false lines a healthy boot, truncated logs passed, and the cost."""
+    model = trained()
+    healthy = [as_boot(generator.make_boot(node, 0)) for node in _OTHERS]
+    began = time.perf_counter()
+    false = sum(len(find_anomalies(model, boot)) for boot in healthy)
+    seconds = (time.perf_counter() - began) / len(healthy)
+    result = {f"recall_{kind}": recall(model, change, trials) for kind, change in generator.BREAKS.items()}
+    result["recall_catalogued"] = recall_of_catalogue()
+    result["false_lines_a_boot"] = false / len(healthy)
+    result["truncated_passed"] = float(truncated_passed(model))
+    result["seconds_a_boot"] = round(seconds, 4)
+    return result
+
+
+def trained() -> BootModel:
+    """Learn the training boots, each as it came through a kernel's ring."""
+    boots = [as_boot(generator.make_boot(node, boot), node) for node, boot in TRAINING]
+    return learn(cohort_of("xe9680-h100", boots[0]), boots)
+
+
+def as_boot(lines: generator.Boot, node: int = 0) -> Boot:
+    """Read generated lines as a kernel's log."""
+    return read_boot(f"n{node:03d}", read_kernel(as_ring(lines)))
+
+
+def as_ring(lines: generator.Boot) -> str:
+    """Write lines as /dev/kmsg gives them."""
+    rows = (f"6,{n},{n * 40000},-;{line.text}\n" for n, line in enumerate(lines))
+    return "".join(rows) + "# end of kmsg\n"
+
+
+def recall(model: BootModel, change: generator.Break, trials: int) -> float:
+    """Return the share of broken boots whose cards name what was broken."""
+    found = 0
+    for trial in range(trials):
+        chance = random.Random(trial)
+        whole = generator.make_boot(_OTHERS[trial % len(_OTHERS)], trial)
+        broken = change(whole, chance)
+        before = {one.id for one in find_anomalies(model, as_boot(whole))}
+        fresh = [one for one in find_anomalies(model, as_boot(broken)) if one.id not in before]
+        found += any(_names(one, whole, broken) for one in fresh)
+    return found / trials
+
+
+def _names(card: Anomaly, whole: generator.Boot, broken: generator.Boot) -> bool:
+    """Say whether a card is about a line that differs between the two."""
+    changed = [line.text for line in _difference(whole, broken)]
+    return any(
+        card.line == text or mask(text).template in (card.template, card.line) or text in card.neighbours
+        for text in changed
+    )
+
+
+def _difference(whole: generator.Boot, broken: generator.Boot) -> Iterator[generator.Said]:
+    """Give the lines at which two boots part."""
+    at = next((n for n, (one, other) in enumerate(zip(whole, broken, strict=False)) if one != other), 0)
+    shorter = min(len(whole), len(broken))
+    tail = next(
+        (n for n, (one, other) in enumerate(zip(whole[::-1], broken[::-1], strict=False)) if one != other),
+        shorter,
+    )
+    tail = min(tail, shorter - at)
+    yield from (*whole[at : len(whole) - tail], *broken[at : len(broken) - tail])
+
+
+def recall_of_catalogue() -> float:
+    """Return the share of catalogued codes that the deny list finds in a boot's log."""
+    found = total = 0
+    for text in catalogue_lines():
+        lines = tuple(KernelLine(line, float(n * 60)) for n, line in enumerate(text))
+        total += 1
+        found += bool(judge_events(events(lines)) or judge_lines(lines))
+    return found / total
+
+
+def truncated_passed(model: BootModel) -> int:
+    """Count logs that lost lines on their way and were taken for whole."""
+    passed = 0
+    for name, cut in _CUTS.items():
+        for node in _OTHERS:
+            text = cut(as_ring(generator.make_boot(node, 7)), random.Random(f"{name}{node}"))
+            log = kernel_log(_evidence(text))
+            boot = read_boot("n", log.lines, log.gap)
+            passed += boot.gap is None and not find_anomalies(model, boot)
+    return passed
+
+
+def _evidence(ring: str) -> Evidence:
+    whole = load("xe9680-h100").evidence()
+    kept = {id: item for id, item in whole.items.items() if id != "kernel.journal"}
+    return replace(whole, items={**kept, KMSG.id: replace(whole.items[KMSG.id], text=ring)})
+
+
+def _without_middle(text: str, chance: random.Random) -> str:
+    lines = text.splitlines(keepends=True)
+    at = chance.randrange(1, len(lines) - 30)
+    return "".join(lines[:at] + lines[at + chance.randint(1, 20) :])
+
+
+_CUTS: dict[str, Callable[[str, random.Random], str]] = {
+    "end": lambda text, chance: text[: chance.randrange(100, len(text) - 20)],
+    "begin": lambda text, chance: text[text.index("\n", chance.randrange(50, 20000)) + 1 :],
+    "middle": _without_middle,
+    "empty": lambda _, __: "",
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
