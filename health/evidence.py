@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from health.bootlog.console import Console
 from health.bootlog.model import BootModel
 from health.bootlog.triage import Decisions
 from health.errors import EvidenceBroken
@@ -83,6 +84,7 @@ class Context:
     medians: Mapping[str, float] = field(default_factory=dict)  # metric -> median of the same profile
     boots: BootModel | None = None  # what was learned of the node's cohort
     triage: Decisions = field(default_factory=Decisions)  # what operators decided about odd lines
+    console: Console | None = None  # what the node's console showed since its power came on
 
 
 @dataclass(frozen=True, slots=True)

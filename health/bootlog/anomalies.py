@@ -44,7 +44,7 @@ class Anomaly:
     @property
     def id(self) -> str:
         """Name the card: the same oddity on any node of the cohort is the same card."""
-        packed = "\n".join((self.cohort.name, self.oddity, self.template))
+        packed = "\n".join((self.cohort.id, self.oddity, self.template))
         return hashlib.sha256(packed.encode()).hexdigest()[:10]
 
 

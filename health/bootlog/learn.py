@@ -20,13 +20,19 @@ FAMILIAR_NODES = 2
 _NAMES = 3
 
 
-def learn(cohort: Cohort, boots: Iterable[Boot], *, denied: frozenset[str] = frozenset()) -> BootModel:
-    """Return what boots of reliable nodes have in common.
+def learn(
+    cohort: Cohort,
+    boots: Iterable[Boot],
+    *,
+    reliable: frozenset[str],
+    denied: frozenset[str] = frozenset(),
+) -> BootModel:
+    """Return what boots of `reliable` nodes have in common.
 
-    The caller answers for the nodes being reliable. A boot teaches nothing that is not proven whole, or
-    holds a line of the deny list or a template that an operator has `denied`: faults are never learned.
+    A boot teaches nothing that is of another node, is not proven whole, tells of a fault on the deny list,
+    or holds a template that an operator has `denied`. Milder lines of the deny list are never learned.
     """
-    good = [boot for boot in boots if _teaches(boot, denied)]
+    good = [boot for boot in boots if boot.node in reliable and _teaches(boot, denied)]
     return BootModel(
         cohort=cohort,
         nodes=len({boot.node for boot in good}),
@@ -40,7 +46,7 @@ def learn(cohort: Cohort, boots: Iterable[Boot], *, denied: frozenset[str] = fro
 def _teaches(boot: Boot, denied: frozenset[str]) -> bool:
     if boot.gap is not None or not boot.lines or denied & boot.counts.keys():
         return False
-    lines = tuple(KernelLine(text) for text in boot.texts)
+    lines = tuple(KernelLine(text) for text in boot.faults)
     found = (*judge_lines(lines), *judge_events(events(lines)))
     return not any(finding.status is Status.FAIL for finding in found)
 

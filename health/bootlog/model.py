@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from health.bootlog.boot import Cohort
+from health.bootlog.boot import Cohort, read_cohort
 from health.errors import Unreadable
 
 SCHEMA = 1
@@ -77,7 +77,7 @@ def read_model(text: str) -> BootModel:
 
 def _model(document: Any) -> BootModel:
     return BootModel(
-        cohort=Cohort(**document["cohort"]),
+        cohort=read_cohort(document["cohort"]),
         nodes=int(document["nodes"]),
         boots=int(document["boots"]),
         templates={

@@ -1,16 +1,18 @@
-"""Cards for what is odd, and what an operator has decided about them, for the whole cohort."""
+"""Cards for what is odd, and what an operator has decided about them, for the whole cohort. Pure.
+
+Cards are kept by the caller, one document each. `note` and `decide` return the cards to write again.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from pathlib import Path
 
-from health.bootlog.anomalies import Anomaly
-from health.errors import HealthError, Unreadable
+from health.bootlog.anomalies import Anomaly, Oddity
+from health.bootlog.boot import Cohort, read_cohort
+from health.errors import Unreadable
 
 _NODES_KEPT = 20
 
@@ -20,25 +22,17 @@ class Decision(StrEnum):
 
     OPEN = "open"
     PROMOTED = "promoted"  # familiar from now on
-    DENIED = "denied"  # a fault from now on
+    DENIED = "denied"  # a fault from now on, and never learned
     DEFERRED = "deferred"  # not shown until a date
-
-
-class NoSuchCard(HealthError):
-    """No card has this id."""
-
-    def __init__(self, id: str) -> None:
-        super().__init__(f"no triage card is called {id}")
-        self.id = id
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One kind of oddity in one cohort. Times are seconds since 1970."""
+    """One kind of oddity in one cohort. Times are seconds since 1970; `nodes` are the last that had it."""
 
     id: str
-    cohort: str
-    oddity: str
+    cohort: Cohort
+    oddity: Oddity
     template: str
     line: str
     said: str
@@ -50,6 +44,16 @@ class Card:
     until: float = 0.0
     by: str = ""
     why: str = ""
+    decided_at: float = 0.0
+
+    def to_json(self) -> str:
+        """Return the form that is kept."""
+        return json.dumps({"schema": 1, **asdict(self)}, sort_keys=True)
+
+    def open_at(self, now: float) -> bool:
+        """Say whether it waits for an operator: never decided, or its deferral is over."""
+        over = self.decision is Decision.DEFERRED and now >= self.until
+        return over or self.decision is Decision.OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,82 +71,64 @@ class Decisions:
         return decision
 
 
-class TriageBook:
-    """All cards, kept in one file that is replaced as a whole."""
-
-    def __init__(self, path: Path) -> None:
-        """Open the book. Raises Unreadable where the file is not what was written."""
-        self._path = path
-        self._cards: dict[str, Card] = {}
-        if path.exists():
-            self._cards = {card.id: card for card in _read(path.read_text(encoding="utf-8"))}
-
-    @property
-    def cards(self) -> tuple[Card, ...]:
-        """Return all cards: those on most nodes first."""
-        return tuple(sorted(self._cards.values(), key=lambda card: (-len(card.nodes), card.id)))
-
-    @property
-    def decisions(self) -> Decisions:
-        """Return what has been decided."""
-        decided = {id: card for id, card in self._cards.items() if card.decision is not Decision.OPEN}
-        return Decisions(
-            {id: card.decision for id, card in decided.items()},
-            {id: card.until for id, card in decided.items()},
-        )
-
-    def card(self, id: str) -> Card:
-        """Return a card. Raises NoSuchCard."""
-        if id not in self._cards:
-            raise NoSuchCard(id)
-        return self._cards[id]
-
-    def record(self, node: str, anomalies: Iterable[Anomaly], now: float) -> tuple[Card, ...]:
-        """Note what is odd on a node; returns the cards that are new."""
-        fresh = []
-        for one in anomalies:
-            known = self._cards.get(one.id)
-            if known is None:
-                known = Card(
-                    id=one.id,
-                    cohort=one.cohort.name,
-                    oddity=one.oddity,
-                    template=one.template,
-                    line=one.line,
-                    said=one.said,
-                    neighbours=one.neighbours,
-                    first_seen=now,
-                    last_seen=now,
-                    nodes=(),
-                )
-                fresh.append(one.id)
-            nodes = (*(name for name in known.nodes if name != node), node)[-_NODES_KEPT:]
-            self._cards[one.id] = replace(known, last_seen=now, nodes=nodes)
-        self._write()
-        return tuple(self._cards[id] for id in fresh)
-
-    def decide(self, id: str, decision: Decision, *, by: str, why: str = "", until: float = 0.0) -> Card:
-        """Write down a decision, which holds for the whole cohort. Raises NoSuchCard."""
-        self._cards[id] = replace(self.card(id), decision=decision, by=by, why=why, until=until)
-        self._write()
-        return self._cards[id]
-
-    def _write(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self._path.with_suffix(".part")
-        with fresh.open("w", encoding="utf-8") as out:
-            for card in self._cards.values():
-                out.write(json.dumps(asdict(card), sort_keys=True) + "\n")
-            out.flush()
-            os.fsync(out.fileno())
-        fresh.replace(self._path)
+def read_card(text: str) -> Card:
+    """Read what Card.to_json wrote. Raises Unreadable."""
+    try:
+        row = json.loads(text)
+        known = row.pop("schema") == 1
+        lists = {name: tuple(map(str, row[name])) for name in ("neighbours", "nodes")}
+        kinds = {"decision": Decision(row["decision"]), "oddity": Oddity(row["oddity"])}
+        card = Card(**{**row, **lists, **kinds, "cohort": read_cohort(row["cohort"])})
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise Unreadable("triage card", f"it is cut, or of another form: {text[:60]!r}") from exc
+    if not known:
+        raise Unreadable("triage card", "its schema is not known")
+    return card
 
 
-def _read(text: str) -> Iterable[Card]:
-    for line in text.splitlines():
-        try:
-            row = json.loads(line)
-            lists = {name: tuple(row[name]) for name in ("neighbours", "nodes")}
-            yield Card(**{**row, **lists, "decision": Decision(row["decision"])})
-        except (ValueError, KeyError, TypeError) as exc:
-            raise Unreadable("triage book", f"line {line[:60]!r}") from exc
+def note(cards: Mapping[str, Card], node: str, anomalies: Iterable[Anomaly], now: float) -> tuple[Card, ...]:
+    """Return the cards that change when a node shows these oddities; ids that `cards` lacks are new."""
+    changed: dict[str, Card] = {}
+    for one in anomalies:
+        known = changed.get(one.id) or cards.get(one.id) or _card(one, now)
+        nodes = (*(name for name in known.nodes if name != node), node)[-_NODES_KEPT:]
+        changed[one.id] = replace(known, last_seen=now, nodes=nodes)
+    return tuple(changed.values())
+
+
+def decide(card: Card, decision: Decision, *, by: str, at: float, why: str = "", until: float = 0.0) -> Card:
+    """Return the card with a decision, which holds for its whole cohort."""
+    return replace(card, decision=decision, by=by, why=why, until=until, decided_at=at)
+
+
+def decisions(cards: Iterable[Card]) -> Decisions:
+    """Return what has been decided, to judge boots by."""
+    decided = [card for card in cards if card.decision is not Decision.OPEN]
+    return Decisions({card.id: card.decision for card in decided}, {card.id: card.until for card in decided})
+
+
+def denied_templates(cards: Iterable[Card], cohort: Cohort) -> frozenset[str]:
+    """Return the templates that operators have denied: a boot that holds one teaches nothing."""
+    return frozenset(
+        card.template for card in cards if card.cohort == cohort and card.decision is Decision.DENIED
+    )
+
+
+def in_order(cards: Iterable[Card]) -> tuple[Card, ...]:
+    """Return cards as an operator reads them: those on most nodes first."""
+    return tuple(sorted(cards, key=lambda card: (-len(card.nodes), card.first_seen, card.id)))
+
+
+def _card(one: Anomaly, now: float) -> Card:
+    return Card(
+        id=one.id,
+        cohort=one.cohort,
+        oddity=one.oddity,
+        template=one.template,
+        line=one.line,
+        said=one.said,
+        neighbours=one.neighbours,
+        first_seen=now,
+        last_seen=now,
+        nodes=(),
+    )

@@ -51,6 +51,14 @@ def judge_lines(lines: Iterable[KernelLine], *, off: frozenset[str] = frozenset(
     ]
 
 
+def is_listed(text: str) -> bool:
+    """Say whether any rule of the deny list is about a line, however mild."""
+    pattern, rules = _filter(_FILE)
+    return bool(pattern.search(text)) and any(
+        any(word in text for word in rule.words) and rule.match.search(text) for rule in rules
+    )
+
+
 def _note(line: KernelLine, rules: tuple[LineRule, ...], seen: dict[tuple[str, str], _Seen]) -> None:
     for rule in rules:
         if not any(word in line.text for word in rule.words):

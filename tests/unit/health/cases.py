@@ -16,7 +16,7 @@ from health.bootlog.boot import cohort_of
 from health.bootlog.learn import learn
 from health.bootlog.model import BootModel
 from health.bootlog.triage import Decision, Decisions
-from health.checks.kernel_boot_log import boot_of
+from health.checks.kernel_boot_log import seen_boot
 from health.evidence import Context, Evidence
 from inventory.model import Profile
 
@@ -50,7 +50,7 @@ class Case:
         context = replace(evidence.context, collected_at=node.collected_at, boots=boots)
         if boots is None or "decided" not in self.given:
             return context
-        odd = find_anomalies(boots, boot_of(replace(evidence, context=context), "node"))
+        odd = find_anomalies(boots, seen_boot(replace(evidence, context=context), "node")[0])
         by_card = {one.id: Decision(self.given["decided"]) for one in odd}
         return replace(
             context, triage=Decisions(by_card, dict.fromkeys(by_card, self.given.get("until", 0.0)))
@@ -124,9 +124,9 @@ def alike(name: str) -> BootModel | None:
     node = load(name)
     if "kernel.kmsg" not in node.texts:
         return None
-    boot = boot_of(node.evidence(), "n")
+    boot = seen_boot(node.evidence(), "n")[0]
     boots = [replace(boot, node=f"n{number % 10}") for number in range(30)]
-    return learn(cohort_of(node.profile.name, boot), boots)
+    return learn(cohort_of(node.profile.name, boot), boots, reliable=frozenset(one.node for one in boots))
 
 
 def profile(**limits: object) -> Profile:

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from benchmarks import boot_generator as generator
 from benchmarks.bootlog import as_boot, measure, trained
+from benchmarks.recorded_nodes import load
 from health.bootlog.anomalies import Oddity, find_anomalies, is_enough
 from health.bootlog.boot import Boot, Cohort, cohort_of, read_boot
 from health.bootlog.learn import learn
-from health.bootlog.library import BOOTS_A_NODE, Library
 from health.bootlog.masks import mask
 from health.bootlog.model import BootModel, read_model
-from health.bootlog.triage import Decision, NoSuchCard, TriageBook
+from health.bootlog.triage import (
+    Card,
+    Decision,
+    decide,
+    decisions,
+    denied_templates,
+    in_order,
+    note,
+    read_card,
+)
+from health.boots import (
+    BOOTS_A_COHORT,
+    BOOTS_A_NODE,
+    SavedBoot,
+    cohort_seen,
+    learn_cohort,
+    oddities,
+    read_saved,
+    saved_boot,
+    worth_keeping,
+)
 from health.errors import Unreadable
 from health.readers.kernel import KernelLine
 
@@ -35,7 +54,11 @@ def boot(*texts: str, node: str = "n1") -> Boot:
 
 
 def model(*texts: str, boots: int = 30, nodes: int = 10) -> BootModel:
-    return learn(COHORT, [boot(*texts, node=f"n{at % nodes}") for at in range(boots)])
+    return taught([boot(*texts, node=f"n{at % nodes}") for at in range(boots)])
+
+
+def taught(boots: list[Boot], denied: frozenset[str] = frozenset()) -> BootModel:
+    return learn(COHORT, boots, reliable=frozenset(one.node for one in boots), denied=denied)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +148,7 @@ def test_fewer_lines_than_ever_are_odd() -> None:
 
 def test_a_count_that_varies_may_vary() -> None:
     some = [boot(*LINES, *["net: busy"] * (1 + at % 3), node=f"n{at % 9}") for at in range(30)]
-    learned = learn(COHORT, some)
+    learned = taught(some)
     assert find_anomalies(learned, boot(*LINES, *["net: busy"] * 4, node="new")) == ()
     assert find_anomalies(learned, boot(*LINES, *["net: busy"] * 40, node="new"))
 
@@ -133,7 +156,7 @@ def test_a_count_that_varies_may_vary() -> None:
 def test_what_one_node_says_is_not_familiar() -> None:
     boots = [boot(*LINES, node=f"n{at % 10}") for at in range(30)]
     boots.append(boot(*LINES, "odd: only here", node="n3"))
-    found = find_anomalies(learn(COHORT, boots), boot(*LINES, "odd: only here", node="new"))
+    found = find_anomalies(taught(boots), boot(*LINES, "odd: only here", node="new"))
     assert [(one.oddity, one.said) for one in found] == [(Oddity.NOVEL, "1 of 10 healthy nodes say this")]
 
 
@@ -142,10 +165,7 @@ def test_a_name_that_differs_on_every_node_is_learned_as_a_name() -> None:
     boots = [
         boot(*LINES, f"host: named {words[at % 6]} by the firmware", node=f"n{at % 6}") for at in range(30)
     ]
-    assert (
-        find_anomalies(learn(COHORT, boots), boot(*LINES, "host: named willow by the firmware", node="x"))
-        == ()
-    )
+    assert find_anomalies(taught(boots), boot(*LINES, "host: named willow by the firmware", node="x")) == ()
 
 
 @pytest.mark.parametrize(
@@ -157,7 +177,7 @@ def test_a_name_that_differs_on_every_node_is_learned_as_a_name() -> None:
     ],
 )
 def test_a_boot_with_a_fault_teaches_nothing(fault: str) -> None:
-    learned = learn(COHORT, [boot(*LINES, fault, node=f"n{at % 10}") for at in range(30)])
+    learned = taught([boot(*LINES, fault, node=f"n{at % 10}") for at in range(30)])
     assert learned.boots == 0
     assert not is_enough(learned)
 
@@ -166,12 +186,12 @@ def test_what_an_operator_denied_is_never_learned() -> None:
     texts = (*LINES, "vendor: the slow mode was chosen")
     boots = [boot(*texts, node=f"n{at % 10}") for at in range(30)]
     denied = frozenset({mask("vendor: the slow mode was chosen").template})
-    assert learn(COHORT, boots).boots == 30
-    assert learn(COHORT, boots, denied=denied).boots == 0
+    assert taught(boots).boots == 30
+    assert taught(boots, denied=denied).boots == 0
 
 
 def test_a_boot_that_is_not_proven_whole_teaches_nothing() -> None:
-    assert learn(COHORT, [replace(boot(*LINES), gap="the ring begins at record 9")]).boots == 0
+    assert taught([replace(boot(*LINES), gap="the ring begins at record 9")]).boots == 0
 
 
 def test_a_model_is_the_same_from_its_file() -> None:
@@ -190,64 +210,114 @@ def test_a_damaged_model_is_refused(text: str) -> None:
         read_model(trained().to_json()[:-40])
 
 
-def test_cards_survive_and_decisions_hold_for_the_cohort(tmp_path: Path) -> None:
+def test_a_card_is_the_cohorts_and_survives_as_text() -> None:
     learned = model(*LINES)
     odd = find_anomalies(learned, boot(*LINES, "new: something", node="a"))
-    book = TriageBook(tmp_path / "triage" / "cards.jsonl")
-    fresh = book.record("a", odd, now=100.0)
-    assert [card.line for card in fresh] == ["new: something"]
+    cards = {card.id: card for card in note({}, "a", odd, 100.0)}
+    assert [card.line for card in cards.values()] == ["new: something"]
     again = find_anomalies(learned, boot(*LINES, "new: something", node="b"))
-    assert book.record("b", again, now=200.0) == ()
-    book.decide(fresh[0].id, Decision.DENIED, by="ada", why="seen before a failure")
+    (known,) = note(cards, "b", again, 200.0)
+    denied = decide(known, Decision.DENIED, by="ada", at=250.0, why="seen before a failure")
 
-    reopened = TriageBook(tmp_path / "triage" / "cards.jsonl")
-    card = reopened.card(fresh[0].id)
+    card = read_card(denied.to_json())
+    assert card == denied
     assert (card.nodes, card.first_seen, card.last_seen) == (("a", "b"), 100.0, 200.0)
-    assert (card.by, card.why) == ("ada", "seen before a failure")
-    assert reopened.decisions.of(again[0], now=300.0) is Decision.DENIED
+    assert (card.by, card.why, card.decided_at) == ("ada", "seen before a failure", 250.0)
+    assert decisions([card]).of(again[0], now=300.0) is Decision.DENIED
     other = replace(again[0], cohort=replace(COHORT, kernel="6.2.0"))
-    assert reopened.decisions.of(other, now=300.0) is Decision.OPEN
+    assert decisions([card]).of(other, now=300.0) is Decision.OPEN
+    assert denied_templates([card], COHORT) == {"new: something"}
+    assert denied_templates([card], other.cohort) == set()
 
 
-def test_a_deferred_card_comes_back(tmp_path: Path) -> None:
+def test_a_deferred_card_comes_back() -> None:
     odd = find_anomalies(model(*LINES), boot(*LINES, "new: something", node="a"))
-    book = TriageBook(tmp_path / "cards.jsonl")
-    book.record("a", odd, now=1.0)
-    book.decide(odd[0].id, Decision.DEFERRED, by="ada", until=50.0)
-    assert book.decisions.of(odd[0], now=49.0) is Decision.DEFERRED
-    assert book.decisions.of(odd[0], now=50.0) is Decision.OPEN
+    (card,) = note({}, "a", odd, 1.0)
+    assert card.open_at(1.0)
+    later = decide(card, Decision.DEFERRED, by="ada", at=2.0, until=50.0)
+    assert decisions([later]).of(odd[0], now=49.0) is Decision.DEFERRED
+    assert not later.open_at(49.0)
+    assert decisions([later]).of(odd[0], now=50.0) is Decision.OPEN
+    assert later.open_at(50.0)
 
 
-def test_a_book_that_was_damaged_or_a_card_that_is_not_there_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "cards.jsonl"
-    with pytest.raises(NoSuchCard, match="0123456789"):
-        TriageBook(path).card("0123456789")
-    path.write_text('{"id": 1}\n', encoding="utf-8")
+def test_cards_of_most_nodes_come_first() -> None:
+    learned = model(*LINES)
+    cards: dict[str, Card] = {}
+    for node, text in (("a", "one: thing"), ("b", "other: matter"), ("c", "other: matter")):
+        odd = find_anomalies(learned, boot(*LINES, text, node=node))
+        cards |= {card.id: card for card in note(cards, node, odd, 1.0)}
+    assert [card.line for card in in_order(cards.values())] == ["other: matter", "one: thing"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"id": 1}', '{"schema": 2}'])
+def test_a_damaged_card_or_boot_is_refused(text: str) -> None:
     with pytest.raises(Unreadable):
-        TriageBook(path)
+        read_card(text)
+    with pytest.raises(Unreadable):
+        read_saved(text)
 
 
-def test_a_library_keeps_the_last_boots_of_each_node(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    assert library.model(COHORT) is None
-    for number in range(BOOTS_A_NODE + 3):
-        for node in ("a", "b", "c"):
-            library.add(COHORT, boot(*LINES, node=node), f"boot-{number}")
-    library.add(COHORT, replace(boot(*LINES, node="d"), gap="cut"), "boot-0")
-    assert len(library.boots(COHORT)) == 3 * BOOTS_A_NODE
-    learned = library.learn(COHORT)
-    assert (learned.nodes, learned.boots) == (3, 3 * BOOTS_A_NODE)
-    assert Library(tmp_path).model(COHORT) == learned
-    assert library.model(replace(COHORT, driver="560.1")) is None
+def saved(node: str, number: int, *texts: str, faults: tuple[str, ...] = ()) -> SavedBoot:
+    return SavedBoot(node, f"boot-{number}", float(number), COHORT, texts, faults)
 
 
-def test_a_damaged_file_of_the_library_is_said(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    library.add(COHORT, boot(*LINES), "one")
-    path = next(tmp_path.glob("*/boots/*.json.gz"))
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(Unreadable, match="damaged"):
-        library.boots(COHORT)
+def test_the_newest_boots_of_each_node_are_kept() -> None:
+    many = [saved(node, number, *LINES) for number in range(8) for node in ("a", "b", "c")]
+    kept = worth_keeping(many)
+    assert len(kept) == 3 * BOOTS_A_NODE
+    assert {one.at for one in kept} == {3.0, 4.0, 5.0, 6.0, 7.0}
+    fleet = [saved(f"n{node}", number, *LINES) for number in range(3) for node in range(150)]
+    assert len({one.node for one in worth_keeping(fleet)}) == 150
+    assert len(worth_keeping(fleet)) == BOOTS_A_COHORT
+
+
+def test_only_nodes_that_are_reliable_now_teach() -> None:
+    kept = [saved(f"n{at % 10}", at, *LINES) for at in range(30)]
+    kept += [saved("sick", at, *LINES, "odd: only here") for at in range(5)]
+    assert [read_saved(one.to_json()) for one in kept] == kept
+    everyone = frozenset(f"n{at}" for at in range(10))
+    assert learn_cohort(COHORT, kept, reliable=everyone).boots == 30
+    assert "odd: only here" not in learn_cohort(COHORT, kept, reliable=everyone).templates
+    assert "odd: only here" in learn_cohort(COHORT, kept, reliable=everyone | {"sick"}).templates
+    assert learn_cohort(COHORT, kept, reliable=frozenset({"n1", "n2"})).nodes == 2
+    other = replace(COHORT, driver="560.1")
+    assert learn_cohort(other, kept, reliable=everyone).boots == 0
+
+
+def test_what_was_denied_on_a_card_is_not_learned_from_saved_boots() -> None:
+    odd = find_anomalies(model(*LINES), boot(*LINES, "new: something", node="a"))
+    (card,) = note({}, "a", odd, 1.0)
+    kept = [saved(f"n{at % 10}", at, *LINES, *["new: something"] * (at % 2)) for at in range(30)]
+    everyone = frozenset(f"n{at}" for at in range(10))
+    denied = decide(card, Decision.DENIED, by="ada", at=2.0)
+    assert learn_cohort(COHORT, kept, reliable=everyone, cards=[card]).boots == 30
+    assert learn_cohort(COHORT, kept, reliable=everyone, cards=[denied]).boots == 15
+
+
+def test_a_boot_of_evidence_is_kept_with_its_cohort_and_judged_alike() -> None:
+    node = load("xe9680-h100")
+    whole = node.evidence()
+    kept = saved_boot(whole, node.profile, "n1", 5.0)
+    assert kept is not None
+    assert kept.cohort == cohort_seen(whole, node.profile)
+    many = [replace(kept, node=f"n{at % 10}", boot_id=str(at)) for at in range(30)]
+    learned = learn_cohort(kept.cohort, many, reliable=frozenset(f"n{at}" for at in range(10)))
+    assert oddities(whole, node.profile, learned) == ()
+    ring = whole.items["kernel.kmsg"]
+    lines = ring.text.splitlines(keepends=True)
+    cut = replace(whole, items={**whole.items, ring.id: replace(ring, text="".join(lines[:4] + lines[5:]))})
+    assert saved_boot(cut, node.profile, "n1", 5.0) is None
+    assert oddities(cut, node.profile, learned) == ()
+    assert oddities(whole, node.profile, None) == ()
+
+
+def test_a_line_of_the_deny_list_is_neither_odd_nor_learned() -> None:
+    mild = "mce: CPU0: Core temperature above threshold, cpu clock throttled (total events = 1)"
+    read = boot(*LINES, mild)
+    assert read.faults == (mild,)
+    assert find_anomalies(model(*LINES), read) == ()
+    assert not any("temperature" in text for text in model(*LINES, mild).templates)
 
 
 def test_generated_boots_are_told_from_broken_ones() -> None:
