@@ -16,12 +16,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from benchmarks import boot_generator as generator
+from benchmarks.boot_forms import as_console, as_ring
 from benchmarks.mutation import catalogue_lines
 from benchmarks.recorded_nodes import load
 from health.bootlog.anomalies import Anomaly, find_anomalies
-from health.bootlog.boot import Boot, cohort_of, read_boot
+from health.bootlog.boot import Boot, Witness, cohort_of, read_boot
+from health.bootlog.console import Console, read_console
 from health.bootlog.learn import learn
 from health.bootlog.masks import mask
 from health.bootlog.model import BootModel
@@ -41,12 +44,12 @@ def main() -> int:
     options.add_argument("--json", action="store_true", help="print one JSON object")
     options.add_argument("--trials", type=int, default=300, help="broken boots of each kind")
     chosen = options.parse_args()
-    result = measure(chosen.trials)
+    result = measure(chosen.trials) | measure_console(chosen.trials)
     if chosen.json:
         sys.stdout.write(json.dumps(result) + "\n")
     else:
         for name, value in result.items():
-            sys.stdout.write(f"{name:20} {value}\n")
+            sys.stdout.write(f"{name:28} {value}\n")
     return 0
 
 
@@ -76,21 +79,20 @@ def as_boot(lines: generator.Boot, node: int = 0) -> Boot:
     return read_boot(f"n{node:03d}", read_kernel(as_ring(lines)))
 
 
-def as_ring(lines: generator.Boot) -> str:
-    """Write lines as /dev/kmsg gives them."""
-    rows = (f"6,{n},{n * 40000},-;{line.text}\n" for n, line in enumerate(lines))
-    return "".join(rows) + "# end of kmsg\n"
-
-
-def recall(model: BootModel, change: generator.Break, trials: int) -> float:
+def recall(
+    model: BootModel,
+    change: generator.Break,
+    trials: int,
+    read: Callable[[generator.Boot], Boot] = as_boot,
+) -> float:
     """Return the share of broken boots whose cards name what was broken."""
     found = 0
     for trial in range(trials):
         chance = random.Random(trial)
         whole = generator.make_boot(_OTHERS[trial % len(_OTHERS)], trial)
         broken = change(whole, chance)
-        before = {one.id for one in find_anomalies(model, as_boot(whole))}
-        fresh = [one for one in find_anomalies(model, as_boot(broken)) if one.id not in before]
+        before = {one.id for one in find_anomalies(model, read(whole))}
+        fresh = [one for one in find_anomalies(model, read(broken)) if one.id not in before]
         found += any(_names(one, whole, broken) for one in fresh)
     return found / trials
 
@@ -126,6 +128,51 @@ def recall_of_catalogue() -> float:
     return found / total
 
 
+def console_model() -> BootModel:
+    """Learn the training boots as a serial console showed them."""
+    boots = [_on_console(node, boot, node) for node, boot in TRAINING]
+    cohort = cohort_of("xe9680-h100", boots[0], Witness.CONSOLE)
+    return learn(cohort, boots, reliable=frozenset(one.node for one in boots))
+
+
+def _on_console(number: int, boot: int, node: int) -> Boot:
+    text = as_console(generator.make_boot(number, boot), random.Random(f"{number}/{boot}"))
+    seen = read_console(Console(text))
+    return read_boot(f"n{node:03d}", seen.lines, seen.gap)
+
+
+def measure_console(trials: int) -> dict[str, float]:
+    """Return the same for boots that only a console has seen."""
+    model = console_model()
+    healthy = [_on_console(node, 0, node) for node in _OTHERS]
+    result = {
+        f"console_recall_{kind}": recall(model, change, trials, _through_console)
+        for kind, change in generator.BREAKS.items()
+    }
+    result["console_false_lines_a_boot"] = sum(len(find_anomalies(model, boot)) for boot in healthy) / len(
+        healthy
+    )
+    result["console_healthy_doubted"] = float(sum(boot.gap is not None for boot in healthy))
+    result["console_truncated_passed"] = float(console_truncated_passed(model))
+    return result
+
+
+def _through_console(lines: generator.Boot) -> Boot:
+    seen = read_console(Console(as_console(lines, random.Random(len(lines)))))
+    return read_boot("n", seen.lines, seen.gap)
+
+
+def console_truncated_passed(model: BootModel) -> int:
+    """Count consoles that lost bytes and were taken for whole, with nothing odd in them."""
+    passed = 0
+    for name, cut in CONSOLE_CUTS.items():
+        for node in _OTHERS:
+            chance = random.Random(f"{name}{node}")
+            seen = read_console(Console(cut(as_console(generator.make_boot(node, 7), chance), chance)))
+            passed += seen.gap is None and not find_anomalies(model, read_boot("n", seen.lines))
+    return passed
+
+
 def truncated_passed(model: BootModel) -> int:
     """Count logs that lost lines on their way and were taken for whole."""
     passed = 0
@@ -138,8 +185,13 @@ def truncated_passed(model: BootModel) -> int:
     return passed
 
 
+@cache
+def _recorded() -> Evidence:
+    return load("xe9680-h100").evidence()
+
+
 def _evidence(ring: str) -> Evidence:
-    whole = load("xe9680-h100").evidence()
+    whole = _recorded()
     kept = {id: item for id, item in whole.items.items() if id != "kernel.journal"}
     return replace(whole, items={**kept, KMSG.id: replace(whole.items[KMSG.id], text=ring)})
 
@@ -155,6 +207,32 @@ _CUTS: dict[str, Callable[[str, random.Random], str]] = {
     "begin": lambda text, chance: text[text.index("\n", chance.randrange(50, 20000)) + 1 :],
     "middle": _without_middle,
     "empty": lambda _, __: "",
+}
+
+
+def _kept_share(low: float, high: float) -> Callable[[str, random.Random], str]:
+    return lambda text, chance: text[: int(len(text) * chance.uniform(low, high))]
+
+
+def _without_bytes(text: str, chance: random.Random) -> str:
+    """Lose up to 2,000 bytes somewhere in what the kernel says."""
+    first = text.index("Linux version")
+    at = chance.randrange(first, len(text) - 3000)
+    return text[:at] + text[at + chance.randint(150, 2000) :]
+
+
+def _with_dropped(text: str, chance: random.Random) -> str:
+    """Say, as a kernel does, that lines were too many for its console."""
+    at = text.index("\n[", text.index("Linux version") + chance.randrange(20000)) + 1
+    return f"{text[:at]}** {chance.randint(1, 90)} printk messages dropped **\r\n{text[at:]}"
+
+
+CONSOLE_CUTS: dict[str, Callable[[str, random.Random], str]] = {
+    "end": _kept_share(0.1, 0.97),
+    "begin": lambda text, chance: text[text.index("Linux version") + chance.randint(20, 20000) :],
+    "middle": _without_bytes,
+    "empty": lambda _, __: "",
+    "dropped": _with_dropped,
 }
 
 

@@ -20,7 +20,7 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     """Ask docker for its runtimes; `container.runtime` must be among them (nvidia where not stated)."""
     wanted = (limits.optional_words(profile, "container.runtime") or ("nvidia",))[0]
     info = read_docker(whole(evidence, DOCKER.id).text)
-    if info.runtimes is None:
+    if info.runtimes is None and not info.errors:
         raise Unreadable("docker info", "it lists no runtimes")
     return conclude(ID, judge_docker(info, runtime=wanted), f"docker {info.version} with {wanted}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from health.facts import LineRule, line_rules
 from health.outcome import Finding, Status
@@ -51,12 +51,13 @@ def judge_lines(lines: Iterable[KernelLine], *, off: frozenset[str] = frozenset(
     ]
 
 
+@lru_cache(maxsize=65536)  # boots of one kind say the same again and again
 def is_listed(text: str) -> bool:
     """Say whether any rule of the deny list is about a line, however mild."""
     pattern, rules = _filter(_FILE)
-    return bool(pattern.search(text)) and any(
-        any(word in text for word in rule.words) and rule.match.search(text) for rule in rules
-    )
+    if not pattern.search(text):
+        return False
+    return any(rule.match.search(text) for rule in rules if any(word in text for word in rule.words))
 
 
 def _note(line: KernelLine, rules: tuple[LineRule, ...], seen: dict[tuple[str, str], _Seen]) -> None:

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import boot_generator as generator
-from benchmarks.bootlog import as_boot, measure, trained
+from benchmarks.boot_forms import BOOTED_AT, as_console
+from benchmarks.bootlog import as_boot, console_model, measure, measure_console, trained
 from benchmarks.recorded_nodes import load
 from health.bootlog.anomalies import Oddity, find_anomalies, is_enough
 from health.bootlog.boot import Boot, Cohort, cohort_of, read_boot
+from health.bootlog.console import Console, read_console
 from health.bootlog.learn import learn
 from health.bootlog.masks import mask
 from health.bootlog.model import BootModel, read_model
@@ -36,7 +38,9 @@ from health.boots import (
     saved_boot,
     worth_keeping,
 )
+from health.checks.kernel_boot_log import CHECK
 from health.errors import Unreadable
+from health.outcome import Outcome, Status
 from health.readers.kernel import KernelLine
 
 COHORT = Cohort("lab", "1.2", "6.1.0", "550.1")
@@ -320,8 +324,87 @@ def test_a_line_of_the_deny_list_is_neither_odd_nor_learned() -> None:
     assert not any("temperature" in text for text in model(*LINES, mild).templates)
 
 
+def test_generated_boots_on_a_console_are_told_from_broken_ones() -> None:
+    result = measure_console(20)
+    assert result["console_recall_missing"] >= 0.95
+    assert result["console_recall_novel"] >= 0.95
+    assert result["console_false_lines_a_boot"] <= 0.2
+    assert result["console_healthy_doubted"] == 0
+    assert result["console_truncated_passed"] == 0
+
+
+def console(*changes: tuple[str, str], gaps: tuple[str, ...] = ()) -> Console:
+    text = as_console(generator.make_boot(3, 1), random.Random(1))
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return Console(text, gaps)
+
+
+def test_a_console_tells_when_its_boot_began() -> None:
+    seen = read_console(console())
+    assert seen.gap is None
+    assert seen.booted_at is not None
+    assert abs(seen.booted_at - BOOTED_AT) < 1
+    assert seen.is_boot_of(BOOTED_AT + 20)
+    assert not seen.is_boot_of(BOOTED_AT + 4000)
+
+
+@pytest.mark.parametrize(
+    ("shown", "why"),
+    [
+        (console(gaps=("the BMC was reset at 09:01",)), "the BMC was reset at 09:01"),
+        (console(("Linux version", "inux version")), "no boot from its first line"),
+        (console(("iommu=pt console=tty0", "iommu=pt quiet console=tty0")), "(quiet)"),
+        (console(("iommu=pt console=tty0", "iommu=pt loglevel=4 console=tty0")), "(loglevel=4)"),
+        (console(("[    0.000000] KERNEL supported", "RNEL supported")), "is mangled"),
+        (console(("gpu-node login: ", ""), ("Multi-User", "Basic")), "ends before the node was up"),
+        (Console(""), "no boot from its first line"),
+    ],
+)
+def test_a_console_that_does_not_show_all_is_not_whole(shown: Console, why: str) -> None:
+    assert why in (read_console(shown).gap or "")
+
+
+def test_a_kernel_told_to_say_all_is_not_quiet() -> None:
+    assert read_console(console(("iommu=pt", "iommu=pt quiet loglevel=7"))).gap is None
+    assert read_console(console(("iommu=pt", "iommu=pt quiet debug"))).gap is None
+
+
+def test_of_two_boots_on_a_console_the_last_counts() -> None:
+    first, last = console(("gpu-node login: ", "")), console()
+    assert read_console(Console(first.text + last.text)) == read_console(last)
+
+
+def test_a_console_stands_in_for_a_ring_that_lost_its_beginning() -> None:
+    node = load("xe9680-h100")
+    whole = node.evidence()
+    ring = whole.items["kernel.kmsg"]
+    late = "".join(ring.text.splitlines(keepends=True)[10:])
+    items = {id: item for id, item in whole.items.items() if id != "kernel.journal"}
+    lost = replace(whole, items={**items, ring.id: replace(ring, text=late)})
+    learned = console_model()
+
+    def outcome(shown: Console, boot_time: float = float(BOOTED_AT)) -> Outcome:
+        began = replace(lost.began, boot_time=boot_time)
+        context = replace(lost.context, console=shown, boots=learned)
+        return CHECK.judge(replace(lost, began=began, context=context), node.profile)
+
+    assert outcome(console()).status is Status.PASS
+    assert outcome(console(), boot_time=5.0).status is Status.UNKNOWN
+    assert outcome(console(gaps=("a gap",))).status is Status.UNKNOWN
+    novel = "[   10.000000] new: never said before\r\n"
+    odd = outcome(console(("[    9.000000]", f"{novel}[    9.000000]")))
+    assert odd.status is Status.UNKNOWN  # time goes back
+    fault = "NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."
+    assert (
+        outcome(console(("gpu-node login", f"[   90.000000] {fault}\r\ngpu-node login"))).status
+        is Status.FAIL
+    )
+
+
 def test_generated_boots_are_told_from_broken_ones() -> None:
-    result = measure(40)
+    result = measure(30)
     assert result["recall_catalogued"] >= 0.99
     assert result["recall_missing"] >= 0.97
     assert result["recall_novel"] >= 0.95
