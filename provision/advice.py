@@ -188,6 +188,7 @@ _BY_CODE = {
     "gate-no": _SHOW,
     "gate-unknown": _SHOW,
     "identity": "docs/runbooks/identity.md",
+    "in-use": "docs/runbooks/in-use.md",
     "locked": "docs/runbooks/locked.md",
     "maas-mismatch": "docs/runbooks/maas-mismatch.md",
     "max-fail": "invoke show --nodes {node}",
@@ -210,6 +211,7 @@ NOT_THE_NODE = frozenset(
     {
         "ansible-missing",
         "bug",
+        "in-use",
         "locked",
         "max-fail",
         "not-ours",

@@ -6,15 +6,14 @@ Guards that yield to a named override: in-use, blast-radius, serves-others. The 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from inventory.model import Node, Pool
-from provision import slurm, ssh
+from provision import usage
 from provision.access import Access
-from provision.errors import BadRequest, Declined, Refused, SlurmFailed, SshFailed
+from provision.errors import BadRequest, Declined, Refused
 
 OVERRIDABLE: Final = ("in-use", "blast-radius", "serves-others")
 _TYPED_ABOVE = 4
@@ -63,11 +62,9 @@ async def guard(access: Access, nodes: Sequence[Node], *, action: str, asking: A
     A guard named by `--override` is journalled and passed; no other guard is.
     """
     check_override(asking)
-    checks = (_serves_others, in_use)
-    for check in checks:
-        for refusal in await asyncio.gather(*(check(access, node) for node in nodes)):
-            if refusal is None:
-                continue
+    for check in (_serves_others, _in_use):
+        found = await check(access, nodes)
+        for refusal in (found[node.name] for node in nodes if node.name in found):
             if refusal.guard != asking.override:
                 raise refusal
             access.store.event(
@@ -77,9 +74,9 @@ async def guard(access: Access, nodes: Sequence[Node], *, action: str, asking: A
                 actor=access.settings.who,
                 message=f"{action}: guard {refusal.guard} overridden: {asking.reason} ({refusal.reason})",
             )
-    refusal = _blast_radius(access, nodes)
-    if refusal is not None and refusal.guard != asking.override:
-        raise refusal
+    too_many = _blast_radius(access, nodes)
+    if too_many is not None and too_many.guard != asking.override:
+        raise too_many
 
 
 def ask(access: Access, nodes: Sequence[Node], *, action: str, plan: str, asking: Asking) -> Consent:
@@ -100,56 +97,21 @@ def ask(access: Access, nodes: Sequence[Node], *, action: str, plan: str, asking
 
 
 async def in_use(access: Access, node: Node) -> Refused | None:
-    """Return the refusal where something uses the node, or may. What cannot be asked counts as in use.
-
-    Handed out is in use, whatever runs. Slurm is asked where the site has it, else the node itself.
-    """
-    allocation = access.store.allocations().get(node.name)
-    if allocation is not None:
-        since = f"{allocation.since:%Y-%m-%d %H:%M}Z"
-        reason = f"it is allocated to {allocation.name} by {allocation.who}"
-        return Refused(
-            "in-use", node.name, reason, detail=f"since {since}: {allocation.why or 'no reason given'}"
-        )
-    pool = access.store.node(node.name).pool
-    if access.site.slurm and pool is not None:
-        return await _in_slurm(node)
-    # A node of the reliable pool may run a job.
-    return await _busy_gpus(access, node) if pool == Pool.RELIABLE else None
+    """Return the refusal where something uses the node, or may."""
+    return (await _in_use(access, [node])).get(node.name)
 
 
-async def _in_slurm(node: Node) -> Refused | None:
-    try:
-        why = (await slurm.in_use([node.name])).get(node.name)
-    except SlurmFailed as error:
-        return Refused("in-use", node.name, f"it cannot be asked for: {error.reason}")
-    if why is None:
-        return None
-    return Refused("in-use", node.name, why, detail=await slurm.jobs(node.name))
+async def _in_use(access: Access, nodes: Sequence[Node]) -> dict[str, Refused]:
+    found = await usage.look(access, nodes)
+    return {name: Refused("in-use", name, use.reason, detail=use.detail) for name, use in found.items()}
 
 
-async def _serves_others(_access: Access, node: Node) -> Refused | None:
-    if not node.roles:
-        return None
-    return Refused("serves-others", node.name, f"it serves other nodes: {', '.join(node.roles)}")
-
-
-async def _busy_gpus(access: Access, node: Node) -> Refused | None:
-    query = ["nvidia-smi", "--query-compute-apps=pid,process_name", "--format=csv,noheader"]
-    try:
-        result = await ssh.run(access.ssh(node), query, timeout_s=20)
-    except (SshFailed, BadRequest) as error:  # BadRequest: its address is not known
-        why = error.reason if isinstance(error, SshFailed) else error.what
-        reason = f"it is in the reliable pool and cannot be asked what runs on it ({why})"
-        return Refused("in-use", node.name, reason)
-    busy = [line for line in result.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
-    if result.status == 127 and not access.profile(node).limit("gpu.count"):
-        return None  # no GPU tools, and no GPUs to be busy with
-    if result.status != 0:
-        return Refused("in-use", node.name, f"nvidia-smi ended with {result.status}: cannot tell what runs")
-    if busy:
-        return Refused("in-use", node.name, f"{len(busy)} processes use its GPUs", detail="; ".join(busy[:3]))
-    return None
+async def _serves_others(_access: Access, nodes: Sequence[Node]) -> dict[str, Refused]:
+    return {
+        node.name: Refused("serves-others", node.name, f"it serves other nodes: {', '.join(node.roles)}")
+        for node in nodes
+        if node.roles
+    }
 
 
 def _blast_radius(access: Access, nodes: Sequence[Node]) -> Refused | None:

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from inventory.admission import ADMITTED, HELD
 from inventory.model import Node, Pool, Stage
 from inventory.records import AUTOMATION, Allocation, NodeState
-from provision import flow
+from provision import flow, usage
 from provision.access import Access
 from provision.stages.job import Options
+from provision.usage import Use
 
 _SAYS = {
     Stage.REACHABLE: "log in to the BMC, compare its serial",
@@ -66,10 +67,13 @@ class Plan:
         return next((action.nodes for action in self.actions if action.step == Stage.DEPLOYED), ())
 
 
-def plan_bringup(access: Access, nodes: Sequence[Node], options: Options) -> Plan:
-    """Plan a bring-up: nodes already admitted need nothing; those held by a human or handed out stay out."""
+async def plan_bringup(access: Access, nodes: Sequence[Node], options: Options) -> Plan:
+    """Plan a bring-up: nodes already admitted need nothing; those held by a human or in use stay out.
+
+    A node that cannot be asked what it runs takes part; its stages ask again before they touch it.
+    """
     take, already, left_out = [], [], []
-    states, allocations = access.store.nodes(), access.store.allocations()
+    states = access.store.nodes()
     for node in nodes:
         state = states.get(node.name) or NodeState(node.name)
         held = held_by_human(state)
@@ -77,10 +81,13 @@ def plan_bringup(access: Access, nodes: Sequence[Node], options: Options) -> Pla
             left_out.append(held)
         elif state.pool in ADMITTED:
             already.append(node.name)
-        elif node.name in allocations:
-            left_out.append(_handed_out(allocations[node.name]))
         else:
             take.append(node)
+    allocations = access.store.allocations()
+    uses = {name: use for name, use in (await usage.look(access, take)).items() if use.known}
+    for name, use in uses.items():
+        left_out.append(_handed_out(allocations[name]) if name in allocations else _in_use(name, use))
+    take = [node for node in take if node.name not in uses]
     return _plan("bringup", access, options, take, already, left_out)
 
 
@@ -115,6 +122,11 @@ def _handed_out(allocation: Allocation) -> LeftOut:
     name = allocation.node
     next_step = f"invoke pool.replace --nodes {name} --reason '...', or pool.return --nodes {name}"
     return LeftOut(name, "in-use", f"allocated to {allocation.name} by {allocation.who}", next_step)
+
+
+def _in_use(name: str, use: Use) -> LeftOut:
+    reason = use.reason + (f": {use.detail}" if use.detail else "")
+    return LeftOut(name, "in-use", reason, "wait until it has ended, then run this again")
 
 
 def _plan(

@@ -36,7 +36,11 @@ def submit(access: Access, plan: Plan, consent: Consent) -> str:
     if set(consent.nodes) != set(plan.names):
         raise ValueError("the consent is for other nodes than the plan")
     options = dataclasses.replace(
-        plan.options, who=consent.who, reason=consent.reason, poll_s=poll(len(plan.nodes))
+        plan.options,
+        who=consent.who,
+        reason=consent.reason,
+        override=consent.overridden,
+        poll_s=poll(len(plan.nodes)),
     )
     engine.migrate(access.settings.engine_database)
     with closing(engine.Client(access.settings.engine_database)) as client:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from provision.errors import SlurmFailed
 
@@ -16,25 +17,36 @@ _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 _MARKS = "*~#!%$@^-"
 
 
-async def in_use(nodes: Sequence[str]) -> dict[str, str]:
-    """Return which of `nodes` count as in use, each with why. Raises SlurmFailed when Slurm does not answer.
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """What Slurm says of nodes: those that run something, each with its state, and those it does not know."""
 
-    A node that Slurm does not know counts as in use: its name may be another one there.
-    """
+    busy: dict[str, str]
+    unknown: tuple[str, ...]
+
+
+async def look(nodes: Sequence[str]) -> Nodes:
+    """Ask Slurm once for all of `nodes`. Raises SlurmFailed when it does not answer."""
     if not nodes:
-        return {}
+        return Nodes({}, ())
     status, said, error = await _run("scontrol", "--oneliner", "show", "node", ",".join(nodes))
     states = _states(said)
     # scontrol ends with 1 when it lacks one of several nodes, and shows the others.
     if status != 0 and not states and "not found" not in f"{said}{error}":
         raise SlurmFailed(f"scontrol ended with {status}: {_last_line(error or said) or 'no message'}")
-    found = {}
-    for node in nodes:
-        if node not in states:
-            found[node] = "Slurm does not know it"
-        elif _is_busy(states[node]):
-            found[node] = f"Slurm says {states[node]}"
-    return found
+    busy = {node: states[node] for node in nodes if node in states and _is_busy(states[node])}
+    return Nodes(busy, tuple(node for node in nodes if node not in states))
+
+
+async def in_use(nodes: Sequence[str]) -> dict[str, str]:
+    """Return which of `nodes` count as in use, each with why. Raises SlurmFailed when Slurm does not answer.
+
+    A node that Slurm does not know counts as in use: its name may be another one there.
+    """
+    found = await look(nodes)
+    return {node: f"Slurm says {state}" for node, state in found.busy.items()} | dict.fromkeys(
+        found.unknown, "Slurm does not know it"
+    )
 
 
 async def jobs(node: str) -> str:

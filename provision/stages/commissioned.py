@@ -6,6 +6,7 @@ from bmc.drivers import connect
 from provision.errors import NodeFailed
 from provision.maas.model import Machine, MachineStatus
 from provision.stages.boot_watch import watch_boot
+from provision.stages.idle import refuse_in_use
 from provision.stages.job import NodeJob, Reached
 from provision.stages.maas_wait import carry_out, machine_of, patiently, settle
 from provision.stages.reachable import check_identity
@@ -44,6 +45,7 @@ async def reach(job: NodeJob) -> Reached:
     async with watch_boot(job) as watch:
         if machine.status != MachineStatus.COMMISSIONING:
             await right_machine(job)
+            await refuse_in_use(job, "commissioned")
             job.note("commissioning: power on, PXE")
             # The BMC's login is the site's, so MAAS must not change it on the way.
             await carry_out(

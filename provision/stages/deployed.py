@@ -8,6 +8,7 @@ from provision.errors import NodeFailed
 from provision.maas.model import Deployment, Machine, MachineStatus
 from provision.stages.boot_watch import watch_boot
 from provision.stages.commissioned import refuse_locked, right_machine
+from provision.stages.idle import refuse_in_use
 from provision.stages.job import DEPLOY_ASKED, NodeJob, Reached
 from provision.stages.maas_wait import carry_out, machine_of, patiently, settle
 from provision.stages.reachable import check_identity
@@ -66,6 +67,7 @@ async def _last_rung(job: NodeJob, machine: Machine) -> Machine:
     # Hours may have passed on the other rungs.
     refuse_locked(await patiently(job, lambda: machine_of(job)), "deployed")
     await right_machine(job)
+    await refuse_in_use(job, "deployed")
     comment = f"muster {job.run}: it does not come up"
     await carry_out(
         job,
@@ -79,6 +81,8 @@ async def _last_rung(job: NodeJob, machine: Machine) -> Machine:
 async def _start(job: NodeJob, machine: Machine) -> None:
     """Bring the machine to Ready if a failed deployment is in the way, then deploy it."""
     if machine.status in _TO_RELEASE:
+        await right_machine(job)
+        await refuse_in_use(job, "deployed")
         job.note(f"releasing from {machine.status_name} before the next try")
         comment = f"muster {job.run}: before deploying again"
         await carry_out(

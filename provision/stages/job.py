@@ -35,6 +35,7 @@ class Options:
     until: str = "pool"
     image: str = ""  # osystem/series; empty: the profile's
     reason: str = ""
+    override: str = ""  # the guard that the operator passed
     who: str = ""
     reimage: bool = False
     max_fail: int = -1  # nodes; -1: no limit

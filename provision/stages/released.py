@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from inventory.admission import ADMITTED
 from provision.errors import NodeFailed
 from provision.maas.model import MachineStatus
 from provision.stages.commissioned import refuse_locked, right_machine
+from provision.stages.idle import refuse_in_use
 from provision.stages.job import DEPLOY_ASKED, NodeJob, Reached
 from provision.stages.maas_wait import carry_out, machine_of, patiently, settle
 
@@ -23,6 +26,7 @@ async def reach(job: NodeJob) -> Reached:
         return Reached(f"MAAS status {machine.status_name}", already=True)
     if machine.status in _TO_RELEASE:
         await right_machine(job)
+        await refuse_in_use(job, "released")
         _leave_pool(job)
         job.note(f"releasing from {machine.status_name}: {job.options.reason}")
         comment = f"muster {job.run}: {job.options.reason}"
@@ -36,6 +40,8 @@ async def reach(job: NodeJob) -> Reached:
         reason = f"MAAS status {machine.status_name}: not a state to release from"
         raise NodeFailed("released", "maas-state", reason)
     await settle(job, stage="released", wanted=_READY, failed=_FAILED)
+    # MAAS has switched it off: whatever ran there is over, also where the deployment is never asked for.
+    job.access.store.observe(job.node.name, run=job.run, last_power_loss_at=datetime.now(UTC))
     return Reached("MAAS status Ready")
 
 

@@ -12,16 +12,32 @@ from provision import evidence
 from provision.errors import NodeFailed
 from provision.maas.model import Machine
 from provision.stages.boot_watch import watch_boot
+from provision.stages.idle import refuse_in_use
 from provision.stages.job import DEPLOY_ASKED, NodeJob, Reached
 from provision.stages.reachable import check_identity
 from provision.stages.wake import ask_boot_id, wait_for_ssh
+
+# What the console says only where no system runs, so that nothing of a job is left.
+_NOTHING_RUNS = frozenset(
+    {
+        "firmware-crash",
+        "firmware-waits",
+        "grub-rescue",
+        "initramfs-prompt",
+        "kernel-panic",
+        "memory-training",
+        "no-bootable-device",
+        "pxe-loop",
+    }
+)
 
 
 async def standing_deployment(job: NodeJob, machine: Machine) -> Reached | None:
     """Return how the node stands, or None where no rung of the ladder but a new deployment is left.
 
     The rungs, each once, evidence saved before power is cut: wait, power on, power cycle.
-    Raises NodeFailed where the deployment is not ours or is of another image: somebody may use it.
+    Raises NodeFailed where the deployment is not ours or is of another image, and before the cycle
+    where it may still run a job: somebody may use it.
     """
     fresh = asked_since_deployed(job)
     if not fresh and job.state.deployed_at is None:
@@ -73,7 +89,10 @@ async def _climb(job: NodeJob) -> str | None:
     ]
     if await _power(job) is PowerState.OFF:
         rungs[0] = ("power is off: power on", _switch_on)
+    stopped = False
     for said, act in rungs:
+        if act is _cycle and not stopped:
+            await refuse_in_use(job, "deployed")
         job.note(said)
         # Each rung has a watch of its own: what the console said before it no longer counts.
         async with watch_boot(job) as watch:
@@ -83,6 +102,7 @@ async def _climb(job: NodeJob) -> str | None:
                 return await wait_for_ssh(job, watch)
             except NodeFailed as failure:
                 job.note(f"{failure.code}: {failure.reason}")
+                stopped = failure.code in _NOTHING_RUNS
     return None
 
 

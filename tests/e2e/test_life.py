@@ -34,10 +34,12 @@ from provision.guards import Asking
 from provision.planning import plan_bringup, plan_reimage
 from provision.settings import Settings
 from provision.stages import admitted
+from provision.stages.idle import refuse_in_use
 from provision.stages.job import NodeJob, Options, Reached
 from provision.stages.site_maas import SiteMaas
 
 NODES = ("n1", "n2", "n3")
+Part = Callable[[NodeJob, "Truth"], Awaitable[None]]
 SOME = st.one_of(st.just(set(NODES)), st.sets(st.sampled_from(NODES), min_size=1))
 STEPS = st.integers(1, 5)
 # Whoever is asked what runs on a node finds it in a file of the node's name.
@@ -160,35 +162,38 @@ class Life(RuleBasedStateMachine):
 
     # -- what stages do ----------------------------------------------------------------------
 
-    def _does(self, *parts: Callable[[NodeJob, Truth], None]) -> Callable[[NodeJob], Awaitable[Reached]]:
+    def _does(
+        self, *parts: Callable[[NodeJob, Truth], Awaitable[None]]
+    ) -> Callable[[NodeJob], Awaitable[Reached]]:
         async def work(job: NodeJob) -> Reached:
             truth = self.truth[job.node.name]
             now = str(job.state.in_stage)
             for part in parts:
-                part(job, truth)
+                await part(job, truth)
             if truth.breaks_at == now:
                 raise NodeFailed(now, "bmc-busy", "broken")
             return Reached("done")
 
         return work
 
-    def _reachable(self, _: NodeJob, truth: Truth) -> None:
+    async def _reachable(self, _: NodeJob, truth: Truth) -> None:
         if truth.wrong_machine:
             raise NodeFailed("reachable", "identity", "another serial")
 
-    def _changes(self, job: NodeJob, truth: Truth) -> None:
-        """What wipes or cuts power looks at the lock and at the serial first, as the stages do."""
+    async def _changes(self, job: NodeJob, truth: Truth) -> None:
+        """What wipes or cuts power looks at the lock, the serial and what runs first, as the stages do."""
         if truth.locked:
             raise NodeFailed("deployed", "locked", "locked in MAAS")
         if truth.wrong_machine:
             raise NodeFailed("deployed", "identity", "another serial")
+        await refuse_in_use(job, "deployed")
         truth.fresh_yes = False
         truth.touched.append(job.run)
 
-    def _deployed(self, job: NodeJob, _: Truth) -> None:
+    async def _deployed(self, job: NodeJob, _: Truth) -> None:
         self.access.store.observe(job.node.name, run=job.run, deployed_at=datetime.now(UTC))
 
-    def _verified(self, job: NodeJob, truth: Truth) -> None:
+    async def _verified(self, job: NodeJob, truth: Truth) -> None:
         self._judge(job.node.name, job.run)
         if truth.gate != "yes":
             raise NodeFailed("verified", "bmc-busy", f"the gate says {truth.gate}")
@@ -206,9 +211,11 @@ class Life(RuleBasedStateMachine):
 
     @rule(names=SOME, steps=STEPS)
     def bringup(self, names: set[str], steps: int) -> None:
-        plan = plan_bringup(self.access, [self.access.node(name) for name in sorted(names)], Options())
+        nodes = [self.access.node(name) for name in sorted(names)]
+        plan = asyncio.run(plan_bringup(self.access, nodes, Options()))
         for name in plan.names:
             assert self.truth[name].held is None
+            assert not self._busy(name)
         self._start(plan.names, "bringup", Options())
         self._advance(names, steps, killed=False)
 
@@ -217,7 +224,7 @@ class Life(RuleBasedStateMachine):
         options = Options(reimage=True, reason="new start", who="marta")
         plan = plan_reimage(self.access, [self.access.node(name) for name in sorted(names)], options)
         asked = Asking(yes=True, typed=None, reason="new start")
-        busy = {name for name in plan.names if self._busy(name) and self._pool(name) is Pool.RELIABLE}
+        busy = {name for name in plan.names if self._busy(name)}
         try:
             asyncio.run(guards.guard(self.access, plan.nodes, action="reimage", asking=asked))
         except Refused:
@@ -336,6 +343,7 @@ class Life(RuleBasedStateMachine):
         truth.locked, truth.wrong_machine = locked, wrong
         truth.touched.clear()
         self._busy_file(name).unlink(missing_ok=True)
+        # Jobs are begun in the pool only, and stay when the node is moved out of it.
         if busy and self._pool(name) is Pool.RELIABLE and truth.run is None:
             self._busy_file(name).touch()
 
@@ -375,11 +383,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def what_must_not_be_touched_was_not(self) -> None:
         for name, truth in getattr(self, "truth", {}).items():
-            if (
-                truth.locked
-                or truth.wrong_machine
-                or (self._busy(name) and self._pool(name) is Pool.RELIABLE)
-            ):
+            if truth.locked or truth.wrong_machine or self._busy(name):
                 assert truth.touched == [], name
 
 

@@ -68,7 +68,7 @@ def bringup(
         raise BadRequest("--until", f"{until} is no stage", f"one of {', '.join(flow.STAGE_NAMES)}")
     chosen = select(access, nodes, rack, pool)
     options = Options(until=until, image=image, max_fail=_limit(max_fail, len(chosen)))
-    plan = plan_bringup(access, chosen, options)
+    plan = asyncio.run(plan_bringup(access, chosen, options))
     _start(access, plan, watching, dry_run=dry_run, yes=yes, no_wait=no_wait)
 
 

@@ -53,11 +53,11 @@ async def test_a_node_that_left_the_pool_under_a_job_is_not_brought_up_before_it
     admit(access, A1[0])
     access.store.allocate("train", A1[:1], who="ana")
     await flow.quarantine(access, A1[0], run=None, why="gate: no")
-    plan = plan_bringup(access, [access.node(A1[0])], Options())
+    plan = await plan_bringup(access, [access.node(A1[0])], Options())
     assert plan.names == ()
     assert (plan.left_out[0].cause, plan.left_out[0].reason) == ("in-use", "allocated to train by ana")
     access.store.give_back(A1[:1], by="ana")
-    assert plan_bringup(access, [access.node(A1[0])], Options()).names == (A1[0],)
+    assert (await plan_bringup(access, [access.node(A1[0])], Options())).names == (A1[0],)
 
 
 async def test_a_humans_hold_stays_as_it_is(access: Access) -> None:

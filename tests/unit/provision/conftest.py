@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from provision.access import Access
+from provision.maas.client import MaasClient
 from provision.settings import Settings
+from tests.unit.provision.rig import Rig, build
 
 SITE = """
 name: t
@@ -55,3 +57,16 @@ def access(tmp_path: Path) -> Iterator[Access]:
     opened = Access.open(settings)
     yield opened
     opened.store.close()
+
+
+@pytest.fixture
+async def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
+    async with build(tmp_path, monkeypatch) as made:
+        yield made
+
+
+@pytest.fixture
+async def stranger(rig: Rig) -> AsyncIterator[MaasClient]:
+    """Somebody else with a key of the same MAAS."""
+    async with rig.access.maas() as client:
+        yield client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -33,7 +34,10 @@ def site(access: Access) -> Iterator[Access]:
 def plan(access: Access, *names: str, **options: object) -> tuple[Plan, Consent]:
     nodes = [access.node(name) for name in names]
     wanted = Options(**options)  # type: ignore[arg-type]
-    made = plan_reimage(access, nodes, wanted) if wanted.reimage else plan_bringup(access, nodes, wanted)
+    if wanted.reimage:
+        made = plan_reimage(access, nodes, wanted)
+    else:
+        made = asyncio.run(plan_bringup(access, nodes, wanted))
     asked = Asking(yes=True, typed=None, reason=wanted.reason)
     return made, guards.ask(access, made.nodes, action="test", plan="", asking=asked)
 

@@ -3,119 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from inventory.model import Stage
 from inventory.records import RunState
-from lab.bmc import BmcSpec, BmcUser, Rack, start_rack
-from lab.bmc.light import LightChassis
-from lab.maas import MaasConfig, MaasServer, StubPower, User, start_maas
-from lab.maas.config import Delays
-from provision import flow
-from provision.access import Access
-from provision.ansible import PlayPool
+from lab.maas import MaasServer
 from provision.maas.client import MaasClient
 from provision.maas.model import Deployment, Machine, MachineStatus, NewMachine
-from provision.maas.transport import Limits
-from provision.settings import Settings
-from provision.stages.job import DEPLOY_ASKED, Options
-from provision.stages.site_maas import SiteMaas
-from provision.waiting import Pace
-
-KEY = "a:b:c"
-MAC = "02:4c:00:00:00:01"
-FAST = Limits(call_timeout_s=0.5, deadline_s=0.5, backoff_first_s=0.05, backoff_most_s=0.1)
-DELAYS = Delays(power=0.02, commission=0.1, deploy=0.3, boot=0.02, release=0.02, abort=0.02)
-SSH = '#!/bin/sh\nfor last; do :; done\nexec /bin/sh -c "$last"\n'
-
-
-class Rig:
-    """A node with a BMC, a MAAS, and the hands of a runner."""
-
-    def __init__(self, access: Access, maas: MaasServer, rack: Rack, chassis: LightChassis) -> None:
-        self.access = access
-        self.maas = maas
-        self.rack = rack
-        self.chassis = chassis
-        self.site_maas = SiteMaas(access.maas_within, window_s=0.01, looking=FAST, acting=FAST)
-        self.hands = flow.Hands(access, self.site_maas, flow.works(PlayPool(1)))
-        access.store.claim_run("b-1", kind="bringup", nodes=["n1"], who="ana")
-
-    async def step(self, name: str, run: str = "b-1", **options: object) -> flow.StepResult:
-        return await flow.run_step(self.hands, name, "n1", run, Options(**options))  # type: ignore[arg-type]
-
-    async def to(self, *names: str) -> None:
-        for name in names:
-            result = await self.step(name)
-            assert result.ok, result
-
-    def asked(self, operation: str) -> int:
-        return sum(n for path, n in self.maas.request_log.items() if path.endswith(f"?op={operation}"))
-
-    def notes(self) -> str:
-        return "\n".join(event.message for event in self.access.store.events(kinds=["note"]))
-
-    @property
-    def system_id(self) -> str:
-        return str(self.access.store.node("n1").system_id)
-
-    async def until(self, seen: str) -> None:
-        while not any(seen in path for path in self.maas.request_log):
-            await asyncio.sleep(0.01)
-
-
-@pytest.fixture
-async def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
-    chassis = LightChassis(name="n1", serial="L1", mac=MAC)
-    await chassis.power_on(boot_device=None)
-    config = MaasConfig(simulate=True, users=(User(api_key=KEY),), delays=DELAYS)
-    maas = await start_maas(config, StubPower())
-    rack = await start_rack(
-        [BmcSpec(chassis=chassis, host="127.0.0.1", port=0, users=(BmcUser("admin", "pw"),))]
-    )
-    port = rack.bmc("n1").port
-    site, state, programs = (tmp_path / name for name in ("site", "state", "bin"))
-    for folder in (site, state, programs):
-        folder.mkdir(mode=0o700)
-    (site / "site.yaml").write_text(
-        f'name: t\nmaas: {{url: "{maas.url}", key: "file:key"}}\nssh: {{user: u, key: "file:ssh"}}\n'
-        'credentials: {bmc: {username: admin, password: "file:pw"}}\n'
-    )
-    (site / "racks.yaml").write_text(
-        "racks:\n  r1:\n    profile: p\n    bmc: {credential: bmc, protocol: ipmi}\n    nodes:\n"
-        f"      n1: {{bmc: {{host: 127.0.0.1, port: {port}}}, serial: L1, address: 127.0.0.1, "
-        f'mac: "{MAC}"}}\n'
-    )
-    (site / "profiles.yaml").write_text(
-        "profiles:\n  p: {vendor: V, model: M, os_image: custom/debian-12,\n"
-        "      deadlines: {commissioned: 3, deployed: 3, released: 3, ssh: 3, console: 3}}\n"
-    )
-    for name, text in (("key", KEY), ("ssh", "-"), ("pw", "pw")):
-        (state / name).touch(mode=0o600)
-        (state / name).write_text(text)
-    (programs / "ssh").write_text(SSH)
-    (programs / "ssh").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    settings = Settings.from_environment({"MUSTER_SITE": str(site), "MUSTER_STATE": str(state)})
-    access = Access.open(replace(settings, pace=Pace(first=0.02, longest=0.1)))
-    rig = Rig(access, maas, rack, chassis)
-    yield rig
-    await rig.site_maas.close()
-    await rack.close()
-    await maas.close()
-    access.store.close()
-
-
-@pytest.fixture
-async def stranger(rig: Rig) -> AsyncIterator[MaasClient]:
-    """Somebody else with a key of the same MAAS."""
-    async with rig.access.maas() as client:
-        yield client
+from provision.stages.job import DEPLOY_ASKED
+from tests.unit.provision.rig import FAST, MAC, Rig
 
 
 class Losing(MaasClient):
@@ -192,7 +89,7 @@ async def test_an_overloaded_maas_is_asked_again_later(rig: Rig) -> None:
 
 async def test_patience_with_maas_ends(rig: Rig) -> None:
     await rig.to("enlisted")
-    rig.access.site.profiles["p"].deadlines["maas"] = 0.5  # type: ignore[index]
+    rig.hurry("maas", 0.5)
     rig.maas.set_fault("maas-down")
     result = await rig.step("commissioned")
     assert (result.ok, result.code) == (False, "maas-unreachable")
@@ -258,7 +155,7 @@ async def test_a_machine_whose_power_maas_would_switch_at_another_bmc_is_not_enl
 async def test_a_bmc_of_another_machine_is_never_commissioned(rig: Rig) -> None:
     """The cable was moved after the BMC had been seen."""
     await rig.to("enlisted")
-    rig.access._nodes["n1"] = replace(rig.access.node("n1"), serial="OTHER")
+    rig.disguise("OTHER")
     result = await rig.step("commissioned")
     assert (result.ok, result.code) == (False, "identity")
     assert rig.asked("commission") == 0

@@ -108,5 +108,5 @@ async def test_reliable_nodes_of_two_racks_at_once_are_too_many(access: Access) 
     assert refused.value.guard == "blast-radius"
 
 
-async def test_nodes_outside_the_reliable_pool_pass(access: Access) -> None:
+async def test_new_nodes_pass(access: Access) -> None:
     await guards.guard(access, access.site.nodes, action="reimage", asking=Asking(True, None))

@@ -9,8 +9,8 @@ from provision.stages.job import Options
 from tests.unit.provision.making import admit
 
 
-def test_a_new_node_goes_the_whole_way(access: Access) -> None:
-    plan = plan_bringup(access, access.site.nodes[:2], Options())
+async def test_a_new_node_goes_the_whole_way(access: Access) -> None:
+    plan = await plan_bringup(access, access.site.nodes[:2], Options())
     assert plan.names == ("r1-n01", "r1-n02")
     assert [action.step for action in plan.actions] == [
         "reachable", "enlisted", "commissioned", "deployed", "configured", "verified", "pool",
@@ -18,30 +18,30 @@ def test_a_new_node_goes_the_whole_way(access: Access) -> None:
     assert plan.wipes == plan.names
 
 
-def test_until_ends_the_way_early_and_wipes_nothing(access: Access) -> None:
-    plan = plan_bringup(access, access.site.nodes[:1], Options(until="commissioned"))
+async def test_until_ends_the_way_early_and_wipes_nothing(access: Access) -> None:
+    plan = await plan_bringup(access, access.site.nodes[:1], Options(until="commissioned"))
     assert [action.step for action in plan.actions][-1] == "commissioned"
     assert plan.wipes == ()
 
 
-def test_an_admitted_node_needs_nothing(access: Access) -> None:
+async def test_an_admitted_node_needs_nothing(access: Access) -> None:
     admit(access, "r1-n01")
-    plan = plan_bringup(access, access.site.nodes[:2], Options())
+    plan = await plan_bringup(access, access.site.nodes[:2], Options())
     assert (plan.names, plan.already) == (("r1-n02",), ("r1-n01",))
 
 
-def test_a_humans_hold_keeps_a_node_out_and_says_whose_it_is(access: Access) -> None:
+async def test_a_humans_hold_keeps_a_node_out_and_says_whose_it_is(access: Access) -> None:
     access.store.set_pool("r1-n01", Pool.QUARANTINE, by="marta", why="PSU smell")
-    plan = plan_bringup(access, access.site.nodes[:1], Options())
+    plan = await plan_bringup(access, access.site.nodes[:1], Options())
     assert plan.names == ()
     (left,) = plan.left_out
     assert left.reason == 'by marta today: "PSU smell"'
     assert left.next == "invoke release --nodes r1-n01 --reason '...'"
 
 
-def test_what_automation_holds_a_new_run_may_lift(access: Access) -> None:
+async def test_what_automation_holds_a_new_run_may_lift(access: Access) -> None:
     access.store.set_pool("r1-n01", Pool.QUARANTINE, by="automation", why="deploy failed")
-    assert plan_bringup(access, access.site.nodes[:1], Options()).names == ("r1-n01",)
+    assert (await plan_bringup(access, access.site.nodes[:1], Options())).names == ("r1-n01",)
 
 
 def test_a_reimage_gives_the_machine_back_before_it_deploys(access: Access) -> None:
@@ -57,9 +57,9 @@ def test_a_retired_node_is_never_reimaged(access: Access) -> None:
     assert (plan.names, plan.left_out[0].cause) == ((), "retired")
 
 
-def test_planning_writes_nothing(access: Access) -> None:
+async def test_planning_writes_nothing(access: Access) -> None:
     access.store.reach("r1-n01", Stage.REACHABLE, run=None)
     before = access.store.events()
-    plan_bringup(access, access.site.nodes, Options())
+    await plan_bringup(access, access.site.nodes, Options())
     plan_reimage(access, access.site.nodes, Options(reimage=True))
     assert access.store.events() == before
