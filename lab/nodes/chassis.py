@@ -14,8 +14,9 @@ from lab.nodes.boot_service import BootService, Intent
 from lab.nodes.cgroup import Group
 from lab.nodes.devices import Devices
 from lab.nodes.disk import Disk
-from lab.nodes.faults import INSIDE, NodeFault, NodeFaults
+from lab.nodes.faults import INSIDE, Cure, NodeFault, NodeFaults
 from lab.nodes.guest import Ending, Guest, System
+from lab.nodes.hardware import SICK_GPU, SWITCH_BUSES, Hardware
 from lab.nodes.house import House
 from lab.nodes.kernel import (
     KernelLog,
@@ -25,6 +26,8 @@ from lab.nodes.kernel import (
     lost_gpus,
     nmi_messages,
     panic_messages,
+    sxid_messages,
+    xid_message,
 )
 from lab.nodes.live import Live
 from lab.nodes.serial import SerialPort
@@ -34,6 +37,8 @@ from lab.spec import NodeSpec
 log = logging.getLogger(__name__)
 
 _SYSTEMD = ("/lib/systemd/systemd", "--show-status=1")
+# What the system says when it has done something that takes faults away.
+_CURES = {"gpu-reset": Cure.GPU_RESET, "fabric-manager": Cure.SERVICE_START}
 _CMDLINE = "BOOT_IMAGE=/boot/vmlinuz root=LABEL=labroot ro console=tty0 console=ttyS0,115200n8"
 
 
@@ -52,6 +57,7 @@ class NamespaceChassis:
         self._share = Share(self._folder / "share", spec)
         self.faults = NodeFaults(self._folder / "share" / "faults")
         self.faults.on_change = self._fault_changed
+        self._hardware = Hardware(self._folder / "share", self.faults)
         self.disk = Disk(self._folder / "disk.img")
         self._port = SerialPort(self._folder / "serial.log")
         self._guest = Guest(spec, house.net, Group(house.cgroup / spec.name), self._folder / "mounts")
@@ -75,6 +81,7 @@ class NamespaceChassis:
 
     async def power_off(self) -> None:
         machine, self._machine = self._machine, None
+        self.faults.cure(Cure.POWER_CUT)
         if machine is not None:
             machine.cancel()
             await asyncio.gather(machine, return_exceptions=True)
@@ -175,8 +182,12 @@ class NamespaceChassis:
         self._port.emit(loader_text())
         await self._panic_if_told()
         self._share.prepare(_CMDLINE)
+        self.faults.cure(Cure.BOOT)
+        lost = int(self.faults.value(NodeFault.GPU_MISSING))
+        self._hardware.count(lost_gpus(lost))
+        self._hardware.refresh()
         kernel = self._start_kernel()
-        kernel.say(*kernel_messages(self.spec, _CMDLINE, int(self.faults.value(NodeFault.GPU_MISSING))))
+        kernel.say(*kernel_messages(self.spec, _CMDLINE, lost))
         system = System(
             name=self.disk.hostname,
             lower=self._house.layers,
@@ -224,26 +235,39 @@ class NamespaceChassis:
         await _for_ever()
 
     def _heard(self, word: str) -> None:
-        """Act on what the installed system says: the end of its boot, or a load on its GPUs."""
+        """Act on what the installed system says: the end of its boot, a load on its GPUs, a cure."""
         if not self._installed_runs:
             return
         if word == "booted":
             self._in_background(self._report_up())
+        elif word in _CURES:
+            self.faults.cure(_CURES[word])
         elif word == "gpus" and self.faults.active(NodeFault.DIES_IN_GATE):
             self._in_background(self.power_off())  # too much for a power supply that is about to die
 
     def _fault_changed(self, fault: NodeFault) -> None:
         """Carry a fault into the system that runs, where it has a place there."""
         on = self.faults.active(fault)
+        self._hardware.refresh()
         if self._guest.root is None:
             return
         if fault in INSIDE:
             self._in_background(self._guest.run("/usr/lib/lab/fault", str(fault), "set" if on else "clear"))
         elif fault is NodeFault.KERNEL_PANIC and on:
             self._panic(panic_messages())
-        elif fault is NodeFault.GPU_MISSING and on and self._kernel is not None:
-            for bus in lost_gpus(int(self.faults.value(fault))):
-                self._kernel.say(lost_gpu_message(bus), level=3)
+        elif on and self._kernel is not None:
+            self._kernel.say(*self._complaints(fault), level=3)
+
+    def _complaints(self, fault: NodeFault) -> list[str]:
+        """Return what the driver logs when a fault sets in, if anything."""
+        value = int(self.faults.value(fault))
+        if fault is NodeFault.GPU_MISSING:
+            return [lost_gpu_message(bus) for bus in lost_gpus(value)]
+        if fault is NodeFault.SXID:
+            return sxid_messages(SWITCH_BUSES[2], value)
+        codes = {NodeFault.XID: value, NodeFault.GPU_LOST: 79, NodeFault.GPU_REMAP_PENDING: 63}
+        codes |= {NodeFault.GPU_REMAP_FAILED: 64, NodeFault.GPU_ECC: 48}
+        return [xid_message(SICK_GPU, codes[fault])] if fault in codes else []
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

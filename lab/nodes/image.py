@@ -56,7 +56,7 @@ def build_layer(target: Path, rootfs: Path, net: LabNet, archive: Archive) -> Pa
     units.mkdir(parents=True, exist_ok=True)
     wants = units / "multi-user.target.wants"
     wants.mkdir()
-    for own in units.glob("*.service"):
+    for own in (*units.glob("*.service"), *units.glob("*.mount")):
         (wants / own.name).symlink_to(f"/etc/systemd/system/{own.name}")
     for unit in _MASKED:
         (units / unit).symlink_to("/dev/null")

@@ -102,6 +102,36 @@ def nmi_messages() -> list[str]:
     ]
 
 
+_XIDS = {
+    13: "Graphics SM Warp Exception on (GPC 0, TPC 1, SM 0): Illegal Instruction Parameter",
+    31: "Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_0 faulted @ 0x7f2c_1e000000",
+    48: "An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at partition 7",
+    63: "Row Remapper: New row (0x0000000000a1b3c4) marked for remapping, reset gpu to activate.",
+    64: "Row Remapper: Error: Couldn't mark the row for remapping, as no spare row is left.",
+    74: "NVLink: fatal error detected on link 5(0x0, 0x0, 0x10000, 0x0, 0x0, 0x0, 0x0)",
+    79: "GPU has fallen off the bus.",
+    94: "Contained: SM (0x1). RST: No, D-RST: No",
+    95: "Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No",
+    119: "Timeout after 6s of waiting for RPC response from GPU2 GSP! Expected function 76 (GSP_RM_CONTROL)",
+}
+
+
+def xid_message(bus: str, code: int) -> str:
+    """Return what the driver logs for an Xid."""
+    text = _XIDS.get(code, "Ch 00000008")
+    return f"NVRM: Xid (PCI:0000:{bus}:00): {code}, pid='<unknown>', name=<unknown>, {text}"
+
+
+def sxid_messages(bus: str, code: int) -> list[str]:
+    """Return what the driver logs for a fatal SXid: three lines are one event."""
+    head = f"nvidia-nvswitch2: SXid (PCI:0000:{bus}:00.0): {code},"
+    return [
+        f"{head} Fatal, Link 30 LTSSM Fault Up",
+        f"{head} Severity 1 Engine instance 30 Sub-engine instance 00",
+        f"{head} Data {{0x00000008, 0x00000008, 0x00000000, 0x00000008, 0x00000000, 0x00000000}}",
+    ]
+
+
 def lost_gpu_message(bus: str) -> str:
     """Return what the driver says when a GPU no longer answers."""
-    return f"NVRM: Xid (PCI:0000:{bus}:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+    return xid_message(bus, 79)

@@ -44,6 +44,11 @@ mount --bind "$LAB_SHARE" "$root/run/lab"
 mount -o remount,bind,ro "$root/run/lab"
 [ -z "${LAB_OUT:-}" ] || { mkdir "$root/run/lab-out"; mount --bind "$LAB_OUT" "$root/run/lab-out"; }
 mount --bind "$LAB_SHARE/cmdline" "$root/proc/cmdline"
+if [ -z "${LAB_LIVE:-}" ]; then
+  mount --bind "$LAB_SHARE/pci" "$root/sys/bus/pci/devices"
+  mount -o remount,bind,ro "$root/sys/bus/pci/devices"
+  mount --bind "$LAB_SHARE/swaps" "$root/proc/swaps"
+fi
 : > "$root/dev/kmsg"
 mount --bind "$LAB_SHARE/kmsg" "$root/dev/kmsg"
 

@@ -10,11 +10,15 @@ from lab.bmc.faults import Fault as BmcFault
 from lab.errors import BadRequest
 from lab.faults import CATALOGUE, Carrier, find_fault
 from lab.maas.faults import Fault as MaasFault
-from lab.nodes.faults import NodeFault, NodeFaults
+from lab.nodes.faults import CURED, DEFAULTS, LIMITS, Cure, NodeFault, NodeFaults
 
 NAMED = (
     "bmc-silent bmc-slow bmc-wrong-password no-lease pxe-loop kernel-panic deploy-fails ssh-dead disk-full "
-    "service-failed gpu-missing clock-back dies-in-gate maas-503 maas-down power-ignored sol-dead"
+    "service-failed gpu-missing clock-back dies-in-gate maas-503 maas-down power-ignored sol-dead "
+    "mount-missing swap-on stuck-processes kernel-tainted dimm-missing ib-port-down docker-dead "
+    "docker-no-nvidia xid sxid gpu-lost gpu-ecc gpu-remap-pending gpu-remap-failed gpu-pcie-width "
+    "gpu-throttle nvlink-inactive driver-version driver-mismatch fabric-manager-stopped "
+    "fabric-manager-version smi-hangs smi-cut"
 )
 
 
@@ -59,3 +63,23 @@ def test_programs_inside_read_the_faults_in_force(tmp_path: Path) -> None:
         NodeFault.GPU_MISSING,
         NodeFault.CLOCK_BACK,
     ]
+
+
+def test_what_cures_a_real_part_takes_its_fault_away_and_no_other(tmp_path: Path) -> None:
+    faults = NodeFaults(tmp_path / "faults")
+    for fault in (NodeFault.GPU_REMAP_PENDING, NodeFault.GPU_LOST, NodeFault.GPU_REMAP_FAILED):
+        faults.set(fault)
+    faults.cure(Cure.GPU_RESET)
+    assert list(faults.all()) == ["gpu-lost", "gpu-remap-failed"]
+    faults.cure(Cure.BOOT)
+    assert list(faults.all()) == ["gpu-lost", "gpu-remap-failed"]
+    faults.cure(Cure.POWER_CUT)
+    assert (tmp_path / "faults").read_text() == "gpu-remap-failed 1\n"
+
+
+def test_what_a_reset_or_a_boot_cures_a_cut_of_power_cures_too() -> None:
+    assert CURED[Cure.GPU_RESET] <= CURED[Cure.BOOT] <= CURED[Cure.POWER_CUT]
+
+
+def test_no_default_is_beyond_its_limit() -> None:
+    assert all(value <= LIMITS[fault] for fault, value in DEFAULTS.items())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,3 +115,89 @@ def test_asking_is_heard_by_the_lab_when_it_listens(run: Run, share: Path) -> No
     run("-L")
     assert os.read(ears, 64) == b"gpus\n"
     os.close(ears)
+
+
+@pytest.mark.parametrize(
+    ("fault", "path", "value"),
+    [
+        ("gpu-ecc 3", "ecc_errors/volatile/dram_uncorrectable", "3"),
+        ("gpu-remap-pending 1", "remapped_rows/pending", "Yes"),
+        ("gpu-remap-failed 1", "remapped_rows/remapping_failure_occurred", "Yes"),
+        ("gpu-pcie-width 4", "pci/gpu_link_info/link_width/current", "4x"),
+        ("gpu-throttle 1", "clocks_event_reasons/hw_thermal_slowdown", "Active"),
+    ],
+)
+def test_a_fault_of_one_gpu_shows_in_its_report_only(
+    run: Run, share: Path, fault: str, path: str, value: str
+) -> None:
+    healthy = [one.value(path) for one in read_smi(run("-q").stdout).gpus]
+    (share / "faults").write_text(f"{fault}\n")
+    found = [one.value(path) for one in read_smi(run("-q").stdout).gpus]
+    assert found[2] == value
+    assert [*found[:2], *found[3:]] == [*healthy[:2], *healthy[3:]]
+    assert healthy[2] != value
+
+
+def test_an_inactive_link_is_named_as_the_real_program_names_it(run: Run, share: Path) -> None:
+    (share / "faults").write_text("nvlink-inactive 2\n")
+    lines = run("nvlink", "-s").stdout.splitlines()
+    assert [line.strip() for line in lines if "inactive" in line] == [
+        "Link 5: <inactive>",
+        "Link 6: <inactive>",
+    ]
+
+
+def test_another_driver_shows_in_every_form(run: Run, share: Path) -> None:
+    (share / "faults").write_text("driver-version 1\n")
+    assert read_smi(run("-q").stdout).driver == "550.54.15"
+    assert run("--query-gpu=driver_version", "--format=csv,noheader").stdout.split() == ["550.54.15"] * 8
+    assert "Driver Version: 550.54.15" in run().stdout
+
+
+@pytest.mark.parametrize(
+    ("fault", "words", "status"),
+    [("gpu-lost", "Unable to determine the device handle for GPU0000:3A:00.0: Unknown Error", 255),
+     ("driver-mismatch", "Failed to initialize NVML: Driver/library version mismatch", 18)],
+)  # fmt: skip
+def test_what_keeps_the_program_from_all_gpus_is_said_with_its_own_status(
+    run: Run, share: Path, fault: str, words: str, status: int
+) -> None:
+    (share / "faults").write_text(f"{fault} 1\n")
+    done = run("-q")
+    assert done.returncode == status
+    assert done.stdout.splitlines()[0] == words
+
+
+def test_a_cut_report_is_half_of_one_and_ends_well(run: Run, share: Path) -> None:
+    whole = run("-q").stdout
+    (share / "faults").write_text("smi-cut 1\n")
+    done = run("-q")
+    assert done.returncode == 0
+    assert len(done.stdout) == len(whole) // 2
+
+
+def test_a_hung_program_waits_in_the_kernel(share: Path) -> None:
+    (share / "faults").write_text("smi-hangs 1\n")
+    process = subprocess.Popen(
+        [sys.executable, "-B", str(PROGRAM), "-q"],
+        env={**os.environ, "LAB_SHARE": str(share)},
+        start_new_session=True,
+    )
+    try:
+        end = time.monotonic() + 10
+        while (state := Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]) != "D":
+            assert time.monotonic() < end, f"state {state}"
+            time.sleep(0.02)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_a_reset_tells_the_lab_and_names_the_gpus(run: Run, share: Path) -> None:
+    os.mkfifo(share / "asked")
+    pipe = os.open(share / "asked", os.O_RDWR | os.O_NONBLOCK)
+    done = run("--gpu-reset", "-i", "0000:3a:00.0")
+    said = os.read(pipe, 4096).decode().split()
+    os.close(pipe)
+    assert done.stdout == "GPU 00000000:3A:00.0 was successfully reset.\nAll done.\n"
+    assert said == ["gpus", "gpu-reset"]
