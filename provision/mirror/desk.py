@@ -1,0 +1,23 @@
+"""What every request of the service works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from provision.mirror.access_log import AccessLog
+from provision.mirror.config import Config
+from provision.mirror.counters import Counters
+from provision.mirror.store import Store
+from provision.mirror.uploads import Uploads
+
+
+@dataclass(slots=True)
+class Desk:
+    """The parts of one running service. `needed` is content that peers are being given."""
+
+    config: Config
+    store: Store
+    uploads: Uploads
+    counters: Counters
+    log: AccessLog
+    needed: set[str] = field(default_factory=set)
