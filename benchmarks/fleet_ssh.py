@@ -1,0 +1,65 @@
+"""What stands for `ssh` to a fleet of emulated nodes: run as `python3 -IS fleet_ssh.py FOLDER ssh's words…`.
+
+It does what the real client and a node's Python would: takes the collector's script from its input, and
+gives evidence for that request, of this moment, sealed. FOLDER holds `evidence.json` (what a healthy node
+sends) and `hung.json` (address -> how that node hangs). Standard library only, and little of it: two CPUs
+play five hundred nodes beside the controller they wait for.
+"""
+# ruff: noqa: PTH123  pathlib takes longer to load than all the rest
+
+import hashlib
+import json
+import re
+import sys
+import time
+
+COLLECTION_S = 9.5  # a second reading of counters comes so much after the first
+
+
+def main(folder: str, words: "list[str]") -> int:
+    """Answer as one node, or hang as its row says."""
+    address = next(word for word in words if "@" in word and not word.startswith("-")).partition("@")[2]
+    with open(folder + "/hung.json") as source:
+        how = str(json.load(source).get(address, ""))
+    if how == "no banner":
+        limit = next(word for word in words if word.startswith("ConnectTimeout="))
+        time.sleep(float(limit.partition("=")[2]))
+        sys.stderr.write("Connection timed out during banner exchange\n")
+        return 255
+    if how == "no answer":
+        time.sleep(3600.0)
+    script = sys.stdin.buffer.read().decode("ascii")
+    began = time.time()
+    with open(folder + "/evidence.json") as source:
+        document = json.load(source)
+    for key, asked in (("nonce", "nonce"), ("plan", "digest")):
+        document[key] = find(f'"{asked}": "([0-9a-f]+)"', script)
+    if how == "a tool hangs":
+        total_s = float(find(r'"total_s": ([0-9.]+)', script))
+        time.sleep(total_s + 1.0)
+        for item in document["items"]:
+            if item["id"] in ("gpu.smi", "nvlink.status"):
+                item.update(rc=None, timed_out=True, state="D", abandoned="D", seconds=total_s)
+    else:
+        time.sleep(COLLECTION_S)
+    # Each node has its own boot, and a clock that is right.
+    boot_time = began - document["began"]["uptime_s"]
+    for moment, at in (("began", began), ("ended", time.time())):
+        document[moment].update(boot_id=address, boot_time=boot_time, wall_clock=at, uptime_s=at - boot_time)
+    packed = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    document["seal"] = hashlib.sha256(packed.encode("ascii")).hexdigest()
+    sys.stdout.write(json.dumps(document, ensure_ascii=True) + "\n")
+    sys.stdout.flush()
+    return 0
+
+
+def find(pattern: str, text: str) -> str:
+    """Return what a pattern finds; a script of another form is a mistake of the benchmark."""
+    found = re.search(pattern, text)
+    if found is None:
+        raise ValueError("no " + pattern + " in the collector's script")
+    return found.group(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
