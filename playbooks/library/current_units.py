@@ -20,8 +20,8 @@ description:
 options:
   units:
     description:
-      - The units, each with C(name), C(state) (started or stopped), C(enabled) (left alone where it is not
-        given), and C(files), the configuration whose change calls for a restart.
+      - The units, each with C(name), C(state) (started, stopped or any), C(enabled) (left alone where it is
+        not given), and C(files), the configuration whose change calls for a restart.
     type: list
     elements: dict
     default: []
@@ -76,7 +76,8 @@ def plan(unit: dict[str, Any], now: dict[str, str], *, stale: bool) -> list[str]
     if unit["state"] == "stopped":
         return [*verbs, "stop"] if active else verbs
     if not active:
-        verbs.append("start")
+        if unit["state"] == "started":
+            verbs.append("start")
     elif stale:
         verbs.append("restart")
     return verbs
@@ -103,7 +104,7 @@ def main() -> None:
 
     entry = {
         "name": {"type": "str", "required": True},
-        "state": {"type": "str", "choices": ["started", "stopped"], "default": "started"},
+        "state": {"type": "str", "choices": ["started", "stopped", "any"], "default": "started"},
         "enabled": {"type": "bool"},
         "files": {"type": "list", "elements": "path", "default": []},
     }

@@ -33,11 +33,6 @@ options:
     description: Wanted resource limits, nofile in files and memlock in KiB, or unlimited.
     type: dict
     default: {}
-  packages:
-    description: Wanted Debian packages, each a name or name=version. The answer tells which are missing.
-    type: list
-    elements: str
-    default: []
   devices:
     description: Block devices to describe. The answer tells what each holds.
     type: list
@@ -85,10 +80,6 @@ modules_refused:
   returned: always
 limits_refused:
   description: Limits that are above ours where no limit may be raised.
-  type: list
-  returned: always
-packages_missing:
-  description: Packages that are not installed, or not in the wanted version.
   type: list
   returned: always
 devices:
@@ -168,21 +159,6 @@ def refused_limits(wanted: dict[str, Any], hard: dict[str, int]) -> list[str]:
     return refused
 
 
-def missing_packages(wanted: list[str], installed: str) -> list[str]:
-    """Return the packages that dpkg does not have; each line of `installed` is status, name, version."""
-    have: dict[str, str] = {}
-    for line in installed.splitlines():
-        fields = line.split()
-        if len(fields) == 3 and fields[0].endswith("i"):  # "ii" or "hi": installed, or installed and held
-            have[fields[1]] = fields[2]
-    missing = []
-    for package in wanted:
-        name, _, version = package.partition("=")
-        if name not in have or (version and have[name] != version):
-            missing.append(package)
-    return missing
-
-
 def container(environ: str, virt: str) -> str:
     """Return the kind of container: what systemd says, else what PID 1 was told."""
     if virt and virt != "none":
@@ -196,16 +172,6 @@ def _read(path: str) -> str:
         return Path(path).read_text(errors="replace")
     except OSError:
         return ""
-
-
-def _missing_packages(module: Any) -> list[str]:
-    wanted = module.params["packages"]
-    if not wanted:
-        return []
-    names = [package.partition("=")[0] for package in wanted]
-    form = "${db:Status-Abbrev} ${Package} ${Version}\n"
-    _, told, _ = module.run_command(["dpkg-query", "--show", f"--showformat={form}", *names])
-    return missing_packages(wanted, told)
 
 
 def _device(module: Any, path: str, mounts: str) -> dict[str, Any]:
@@ -227,7 +193,6 @@ def main() -> None:
         "sysctl": {"type": "dict", "default": {}},
         "modules": {"type": "list", "elements": "str", "default": []},
         "limits": {"type": "dict", "default": {}},
-        "packages": {"type": "list", "elements": "str", "default": []},
         "devices": {"type": "list", "elements": "str", "default": []},
     }
     module = AnsibleModule(argument_spec=options, supports_check_mode=True)
@@ -253,7 +218,6 @@ def main() -> None:
         modules_missing=missing if loads else [],
         modules_refused=[] if loads else missing,
         limits_refused=[] if raises else refused_limits(module.params["limits"], hard),
-        packages_missing=_missing_packages(module),
         devices={path: _device(module, path, mounts) for path in module.params["devices"]},
         memory=json.loads(re.sub(r"^MemTotal:\s+(\d+) kB[\s\S]*", r"\1", _read("/proc/meminfo")) or "0")
         * 1024,

@@ -20,7 +20,9 @@ def load(name: str) -> ModuleType:
     return module
 
 
-probe, units, accounts, drop_ins = map(load, ("node_probe", "current_units", "accounts", "drop_ins"))
+probe, units, accounts, drop_ins, packages = map(
+    load, ("node_probe", "current_units", "accounts", "drop_ins", "held_packages")
+)
 
 
 def test_settings_are_compared_as_the_kernel_writes_them(tmp_path):
@@ -45,9 +47,25 @@ def test_modules_that_are_built_in_are_not_missing():
 
 
 def test_packages_in_another_version_are_missing():
-    installed = "ii  chrony 4.3-2\nrc  ntp 4.2\nhi  linux-image-amd64 6.1.1\n"
-    wanted = ["chrony", "ntp", "linux-image-amd64=6.1.1", "chrony=4.4", "tree"]
-    assert probe.missing_packages(wanted, installed) == ["ntp", "chrony=4.4", "tree"]
+    have = packages.parse_installed("ii  chrony 4.3-2\nrc  ntp 4.2\nhi  linux-image-amd64 6.1.1\n")
+    wanted = ["chrony", "ntp", "linux-image-amd64=6.1.1", "chrony=4.4", "tree", "chrony=4.3-*"]
+    assert packages.missing_packages(wanted, have) == ["ntp", "chrony=4.4", "tree"]
+    assert packages.to_hold(["chrony", "linux-image-amd64=6.1.1"], have, "all") == ["chrony"]
+    assert packages.to_hold(["chrony", "linux-image-amd64"], have, "pinned") == []
+
+
+def test_what_apt_would_do_is_read_from_what_it_says():
+    told = (
+        "The following packages will be REMOVED:\n  mlnx-ofed-kernel rdma-core\n"
+        "The following NEW packages will be installed:\n  doca-ofed\n"
+        "Need to get 1,024 kB/3,456 kB of archives.\n"
+        "After this operation, 12.5 MB of additional disk space will be used.\n"
+    )
+    assert packages.removals(told) == ["mlnx-ofed-kernel", "rdma-core"]
+    assert packages.needed_bytes(told) == (3_456_000, 12_500_000)
+    assert packages.needed_bytes("After this operation, 3,072 B disk space will be freed.\n") == (0, 0)
+    broken = "Reading package lists...\nE: Version '9' for 'dcgm' was not found\n"
+    assert packages.complaint(broken) == "E: Version '9' for 'dcgm' was not found"
 
 
 @pytest.mark.parametrize(
