@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bmc import errors as bmc
+from health import errors as health
 from inventory import errors as inventory
 from provision import errors as provision
 from provision.maas import errors as maas
@@ -59,6 +60,8 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
     (inventory.SecretMissing, Advice(EXIT_BAD_REQUEST, "secret-missing", "docs/runbooks/secret-missing.md")),
     (inventory.UnknownRun, Advice(EXIT_BAD_REQUEST, "unknown-run", "invoke runs")),
     (provision.UnknownAllocation, Advice(EXIT_BAD_REQUEST, "unknown-allocation", "invoke pool.status")),
+    (provision.UnknownCard, Advice(EXIT_BAD_REQUEST, "unknown-card", "invoke triage.list")),
+    (health.HealthError, Advice(EXIT_NOT_ANSWERING, "health-data", "docs/runbooks/health-data.md")),
     (ticket.SecretInTicket, Advice(EXIT_BAD_REQUEST, "ticket-secret", "docs/runbooks/ticket-secret.md")),
     (ticket.TicketTooLarge, Advice(EXIT_BAD_REQUEST, "ticket-size", "docs/runbooks/ticket-size.md")),
     # what was refused
@@ -168,6 +171,8 @@ _WHY = {
     "state-unusable": "without its state nothing is begun; what was recorded before is kept",
     "relaunch-failed": "the nodes are replaced and the hostfile is written",
     "slurm-unanswered": "what cannot be asked counts as in use",
+    "health-data": "what the gate keeps for itself cannot be read, so it is not believed",
+    "unknown-card": "a card is named by its id, or by enough of its beginning",
     "unknown-allocation": "it was never made, or all its nodes were returned",
     "ticket-secret": "a ticket leaves the house; nothing of it was left behind",
     "ticket-size": "what is left is small and cannot be cut; nothing of it was left behind",

@@ -118,6 +118,15 @@ class UnknownAllocation(ProvisionError):
         self.nearest = nearest
 
 
+class UnknownCard(ProvisionError):
+    """No triage card has this id, or several begin so."""
+
+    def __init__(self, card: str, nearest: str | None) -> None:
+        super().__init__(f"--card: no one card is called {card or 'so'}")
+        self.card = card
+        self.nearest = nearest
+
+
 class SlurmFailed(ProvisionError):
     """Slurm could not be asked which nodes are in use."""
 

@@ -1,64 +1,116 @@
-"""The gate's hands: carry the collector to a node, bring its evidence back, let health judge it."""
+"""The gate's hands: carry the collector to nodes, bring their evidence back, let health judge it."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from health import catalogue, evidence, verdict
 from health.check import Level
 from health.errors import EvidenceBroken
+from health.evidence import Context, Evidence
+from health.plan import CollectPlan
 from health.verdict import Verdict
 from inventory.model import Profile
 from provision import ssh
 from provision.errors import SshFailed
 
-_SSH_S = 30.0  # a node under load may take this long to let us in
+# A node under load may take this long to let us in, beyond what the collection takes.
+_SSH_S = 15.0
 _MOST = 256 << 20  # bytes of evidence; the collector itself stays far below
+# Each is one ssh process here, which mostly waits. Those that hang must not keep the others waiting.
+AT_ONCE = 96
+
+# What to judge evidence with, beside the evidence. The time is the controller's, when it was asked for.
+Knowing = Callable[[Evidence, float], Context]
 
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """A verdict and the raw evidence behind it; `boot_id` is None where there is no evidence."""
+    """A verdict and the raw evidence behind it; `found` is None where none came back whole."""
 
     verdict: Verdict
     raw: bytes
-    boot_id: str | None
+    found: Evidence | None
     lost: str  # why no evidence came back; empty when it did
     collected_at: datetime
 
+    @property
+    def boot_id(self) -> str | None:
+        """The boot that was judged, or None where there is no evidence."""
+        return self.found.ended.boot_id if self.found else None
 
-async def judge_node(
-    target: ssh.SshTarget, profile: Profile, level: Level, *, become: bool = True
-) -> GateResult:
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One node to be judged: how it is reached, by which profile, with what beside its evidence."""
+
+    target: ssh.SshTarget
+    profile: Profile
+    knowing: Knowing | None = None
+    become: bool = True
+
+
+async def judge_node(question: Question, level: Level) -> GateResult:
     """Collect evidence on the node and judge it. Never raises for a node's fault: that is `unknown`."""
+    profile = question.profile
     nonce = secrets.token_hex(16)
     plan = catalogue.plan(profile, level)
+    sent = datetime.now(UTC)
+    try:
+        raw = await collect(question.target, plan, nonce, become=question.become)
+        found = evidence.parse(raw.out, nonce=nonce) if not raw.lost else None
+    except EvidenceBroken as error:
+        raw, found = Collected(raw.out, f"no evidence: {error}"), None
+    if found is None:
+        judged = verdict.verdict(None, profile, level, problem=raw.lost)
+        return GateResult(judged, raw.out, None, raw.lost, sent)
+    context = question.knowing(found, sent.timestamp()) if question.knowing else Context()
+    judged = verdict.verdict(found, profile, level, collected_at=sent.timestamp(), context=context)
+    return GateResult(judged, raw.out, found, "", sent)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What the collector printed; `lost` says why that is no evidence, and is empty where it may be."""
+
+    out: bytes
+    lost: str
+
+
+async def collect(target: ssh.SshTarget, plan: CollectPlan, nonce: str, *, become: bool = True) -> Collected:
+    """Run a plan's collector on a node. Nothing is installed there: it comes through a pipe."""
     command = ["python3", "-"]
     if become:
         command = ["sudo", "-n", *command]
-    sent = datetime.now(UTC)
+    timeout_s = plan.deadline_s + _SSH_S
     try:
-        result = await ssh.run(
-            target, command, stdin=plan.script(nonce), timeout_s=plan.deadline_s + _SSH_S, limit=_MOST
-        )
+        result = await ssh.run(target, command, stdin=plan.script(nonce), timeout_s=timeout_s, limit=_MOST)
     except SshFailed as error:
-        return _nothing(profile, level, f"no evidence: {error.reason}", b"", sent)
+        return Collected(b"", f"no evidence: {error.reason}")
     if result.status != 0:
         said = result.stderr.decode("utf-8", "replace").strip().splitlines()
-        reason = (
-            f"no evidence: the collector ended with {result.status}: {said[-1] if said else 'no message'}"
-        )
-        return _nothing(profile, level, reason, result.stdout, sent)
-    try:
-        found = evidence.parse(result.stdout, nonce=nonce)
-    except EvidenceBroken as error:
-        return _nothing(profile, level, f"no evidence: {error}", result.stdout, sent)
-    judged = verdict.verdict(found, profile, level, collected_at=sent.timestamp())
-    return GateResult(judged, result.stdout, found.ended.boot_id, "", sent)
+        last = said[-1] if said else "no message"
+        return Collected(result.stdout, f"no evidence: the collector ended with {result.status}: {last}")
+    return Collected(result.stdout, "")
 
 
-def _nothing(profile: Profile, level: Level, problem: str, raw: bytes, sent: datetime) -> GateResult:
-    judged = verdict.verdict(None, profile, level, problem=problem)
-    return GateResult(judged, raw, None, problem, sent)
+async def judge_all(
+    questions: Sequence[Question],
+    level: Level,
+    take: Callable[[str, GateResult], None],
+    *,
+    at_once: int = AT_ONCE,
+) -> None:
+    """Judge many nodes side by side and hand each result over as it comes: none is kept here."""
+    room = asyncio.Semaphore(at_once)
+
+    async def one(question: Question) -> None:
+        async with room:
+            result = await judge_node(question, level)
+        take(question.target.node, result)
+
+    await asyncio.gather(*(one(question) for question in questions))

@@ -26,11 +26,11 @@ def collection() -> Collection:
     for task in (
         bringup.bringup,
         bringup.reimage,
-        acting.verify,
+        judging.verify,
         acting.quarantine,
         acting.release,
         acting.retire,
-        acting.checks,
+        judging.checks,
         judging.judge,
         acting.cancel,
         looking.status,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from inventory.admission import ADMITTED
 from inventory.records import AUTOMATION
+from provision.gate_memory import GateMemory
 from provision.pools import spares
 from provision.pools.mirror import mirror
 from provision.stages.job import NodeJob, Reached
@@ -16,6 +19,8 @@ async def reach(job: NodeJob) -> Reached:
         return Reached(f"already in {here}", already=True)
     pool = spares.pool_for(job.access, job.node)
     job.access.store.set_pool(job.node.name, pool, by=AUTOMATION, why=f"verified in {job.run}", run=job.run)
+    # From now on its boots teach what is usual.
+    await asyncio.to_thread(GateMemory(job.access).learn)
     for problem in await mirror(job.access, [job.node.name]):
         job.note(problem)
     return Reached(f"in {pool}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from health.check import Level
 from health.verdict import Answer
-from provision import gate
+from provision import gate, judging
 from provision.errors import NodeFailed
 from provision.gate import GateResult
+from provision.gate_memory import GateMemory
 from provision.stages.job import NodeJob, Reached
 
 _TRIES = 2  # unknown is asked again once; then a human looks
@@ -27,20 +28,12 @@ async def reach(job: NodeJob, level: Level = Level.QUICK) -> Reached:
 
 async def judge_and_record(job: NodeJob, level: Level, attempt: int) -> GateResult:
     """Ask the gate once; keep the evidence and the verdict."""
-    target = job.access.ssh(job.node)
-    result = await gate.judge_node(target, job.profile, level, become=job.access.site.ssh.become)
+    memory = GateMemory(job.access)
+    result = await gate.judge_node(judging.question(job.access, job.node, memory, job.profile), level)
     folder = job.access.settings.run_folder(job.run, job.node.name)
     path = folder / f"evidence-{job.options.attempt}-{attempt}.json"
-    path.write_bytes(result.raw)
-    job.access.store.record_verdict(
-        job.node.name,
-        run=job.run,
-        level=str(level),
-        answer=str(result.verdict.answer),
-        reasons=[str(reason) for reason in result.verdict.reasons],
-        evidence=str(path),
-        collected_at=result.collected_at,
-    )
+    for card in judging.record(memory, job.node, level, result, path, run=job.run):
+        job.note(f"new triage card {card.id}: {card.oddity}: {card.line[:100]}")
     return result
 
 

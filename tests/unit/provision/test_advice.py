@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import bmc.errors
+import health.errors
 import inventory.errors
 import provision.errors
 import provision.maas.errors
@@ -19,13 +20,14 @@ from provision import advice, guards
 CODES = {rule.id for rule in rules()}
 MODULES = (
     bmc.errors,
+    health.errors,
     inventory.errors,
     provision.errors,
     provision.maas.errors,
     provision.ticket.errors,
 )
 RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
-BASES = {"BmcError", "InventoryError", "ProvisionError", "MaasError", "StoreError", "TicketError"}
+BASES = {"BmcError", "HealthError", "InventoryError", "ProvisionError", "MaasError", "StoreError", "TicketError"}
 
 
 def leaves() -> Iterator[type[Exception]]:
