@@ -12,6 +12,7 @@ from health.errors import HealthError
 from health.evidence import Context, Evidence
 from health.limits import LimitMissing
 from health.outcome import Action, Outcome, Status, unknown
+from health.profiles.hardware import other_hardware
 from inventory.model import Profile
 
 SCHEMA = 1
@@ -108,6 +109,10 @@ def verdict(
         known = replace(known, collected_at=collected_at)
     evidence = replace(evidence, context=known)
     try:
+        if (other := other_hardware(evidence, profile)) is not None:
+            # Its limits are another machine's: that it misses them says nothing against this one.
+            foreign = unknown("gate.hardware", profile.name, other, Action.INVESTIGATE)
+            return _verdict((foreign,), profile, level, evidence)
         outcomes = tuple(_admission(evidence, profile, level, problem))
     except LimitMissing as exc:
         # What the profile says of the gate itself cannot be read: it does not say that all is well.
