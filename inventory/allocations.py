@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -17,10 +17,11 @@ from inventory.moves import Mover, move
 from inventory.records import AUTOMATION, Allocation, EventKind, Replacement
 
 
-def load(connection: Connection) -> dict[str, Allocation]:
-    """Return every allocation by node; those of one name in the order of their places."""
+def load(connection: Connection, names: Iterable[str] | None = None) -> dict[str, Allocation]:
+    """Return every allocation by node, of `names` only where given; those of one name by their places."""
     table = schema.allocation
-    found = connection.execute(sa.select(table).order_by(table.c.name, table.c.place))
+    query = sa.select(table).order_by(table.c.name, table.c.place)
+    found = connection.execute(query if names is None else query.where(table.c.node.in_(list(names))))
     return {row.node: rows.allocation(row) for row in found}
 
 

@@ -12,6 +12,8 @@ from inventory import rows, schema
 from inventory.model import Stage
 from inventory.records import AUTOMATION
 
+_ADD = schema.event.insert()  # built once: there are tens of thousands of events in a large bring-up
+
 
 @dataclass(frozen=True, slots=True)
 class Journal:
@@ -34,7 +36,7 @@ class Journal:
     ) -> None:
         """Add one event. `data` is plain JSON values; a Secret in it is a TypeError."""
         connection.execute(
-            schema.event.insert(),
+            _ADD,
             {
                 "ts": self.clock(),
                 "node": node,

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self, Unpack
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
-from inventory import allocations, claims, moves, rows, schema
+from inventory import allocations, claims, moves, progress, rows, schema
 from inventory.backup import back_up
 from inventory.claims import Taken
 from inventory.database import Database, open_database
-from inventory.errors import UnknownRun
 from inventory.journal import Journal
 from inventory.model import Pool, Stage
 from inventory.moves import Mover
-from inventory.nodeset import fold, nearest
+from inventory.nodeset import fold
+from inventory.progress import Failure, Judgement
 from inventory.records import (
     AUTOMATION,
     Allocation,
@@ -95,13 +93,7 @@ class Store:
     def begin(self, node: str, stage: Stage, *, run: str | None) -> None:
         """Note that a run is at work to bring the node to `stage`."""
         with self._database.write() as connection:
-            now = self._clock()
-            state = replace(rows.load_state(connection, node), in_stage=stage, in_stage_at=now, run=run)
-            rows.save_state(connection, state)
-            rows.save_progress(connection, run, RunNode(node, in_stage=stage, at=now), keep_reached=True)
-            self._journal.add(
-                connection, EventKind.STAGE_BEGUN, f"{stage} begun", node=node, run=run, stage=stage
-            )
+            progress.begin(self._journal, connection, node, stage, run)
 
     def reach(
         self, node: str, stage: Stage, *, run: str | None, detail: str | None = None, **facts: Unpack[Facts]
@@ -112,51 +104,12 @@ class Store:
         the reliable and spare pools. What merely confirms an earlier stage is `observe`.
         """
         with self._database.write() as connection:
-            now = self._clock()
-            state = replace(
-                rows.load_state(connection, node),
-                stage=stage,
-                stage_at=now,
-                in_stage=None,
-                in_stage_at=None,
-                failed_stage=None,
-                failed_at=None,
-                reason_code=None,
-                reason=None,
-                next=None,
-                evidence=None,
-                run=run,
-                **facts,
-            )
-            message = f"{stage} reached" + (f": {detail}" if detail else "")
-            self._journal.add(
-                connection,
-                EventKind.STAGE_REACHED,
-                message,
-                node=node,
-                run=run,
-                stage=stage,
-                data=facts,
-            )
-            rows.save_state(connection, state)
-            moves.evict_if_stale(self._journal, connection, state, run)
-            rows.save_progress(connection, run, RunNode(node, reached=stage, at=now))
+            progress.reach(self._journal, connection, node, stage, run, detail, **facts)
 
     def observe(self, node: str, *, run: str | None = None, **facts: Unpack[Facts]) -> None:
         """Note facts about a node without moving it to another stage."""
         with self._database.write() as connection:
-            state = replace(rows.load_state(connection, node), **facts)
-            known = ", ".join(sorted(facts))
-            self._journal.add(
-                connection,
-                EventKind.OBSERVED,
-                f"observed {known}",
-                node=node,
-                run=run,
-                data=facts,
-            )
-            rows.save_state(connection, state)
-            moves.evict_if_stale(self._journal, connection, state, run)
+            progress.observe(self._journal, connection, node, run, **facts)
 
     def fail(  # noqa: PLR0913 - one call is one record; a builder would only hide its fields
         self,
@@ -170,30 +123,9 @@ class Store:
         evidence: str | None = None,
     ) -> None:
         """Note that the node did not reach `stage`, why, and what a human does next."""
+        failure = Failure(stage, code, reason, next, evidence)
         with self._database.write() as connection:
-            now = self._clock()
-            state = replace(
-                rows.load_state(connection, node),
-                in_stage=None,
-                in_stage_at=None,
-                failed_stage=stage,
-                failed_at=now,
-                reason_code=code,
-                reason=reason,
-                next=next,
-                evidence=evidence,
-                doubted_at=now,
-                doubt=f"it failed at {stage}",
-                run=run,
-            )
-            rows.save_state(connection, state)
-            told = RunNode(node, failed=stage, code=code, reason=reason, next=next, at=now)
-            rows.save_progress(connection, run, told, keep_reached=True)
-            data = {"code": code, "next": next, "evidence": evidence}
-            message = f"{stage} failed: {reason}"
-            self._journal.add(
-                connection, EventKind.STAGE_FAILED, message, node=node, run=run, stage=stage, data=data
-            )
+            progress.fail(self._journal, connection, node, run, failure)
 
     # -- pools and verdicts --------------------------------------------------------------------
 
@@ -246,23 +178,9 @@ class Store:
         collected_at: datetime | None = None,
     ) -> None:
         """Keep an answer of the gate. `collected_at`: when the evidence was taken; now if not told."""
+        judgement = Judgement(level, Answer(answer), reasons, evidence, collected_at)
         with self._database.write() as connection:
-            now = self._clock()
-            # Evidence from the future would outlast every deployment to come.
-            when = min(collected_at or now, now)
-            state = rows.load_state(connection, node)
-            if state.last_verdict_at is None or when >= state.last_verdict_at:
-                state = replace(state, last_verdict=Answer(answer), last_verdict_at=when)
-            rows.save_state(connection, state)
-            told = {
-                "level": level,
-                "answer": Answer(answer),
-                "evidence": evidence,
-                "reasons": rows.plain(reasons),
-            }
-            connection.execute(schema.verdict.insert(), {"node": node, "ts": when, "run": run, **told})
-            message = f"{level} gate: {answer}" + (f": {'; '.join(reasons)}" if reasons else "")
-            self._journal.add(connection, EventKind.VERDICT, message, node=node, run=run, data=told)
+            progress.judge(self._journal, connection, node, run, judgement)
 
     def verdicts(self, node: str, *, limit: int = 20) -> tuple[VerdictRecord, ...]:
         """Return the last verdicts on a node, newest first."""
@@ -281,10 +199,13 @@ class Store:
 
     # -- allocations ---------------------------------------------------------------------------
 
-    def allocations(self) -> dict[str, Allocation]:
-        """Return every allocated node, by name; those of one allocation in the order of their places."""
+    def allocations(self, names: Iterable[str] | None = None) -> dict[str, Allocation]:
+        """Return every allocated node, by name; those of one allocation in the order of their places.
+
+        Only those of `names` where given.
+        """
         with self._database.read() as connection:
-            return allocations.load(connection)
+            return allocations.load(connection, names)
 
     def allocate(self, name: str, nodes: Sequence[str], *, who: str, why: str | None = None) -> None:
         """Hand out all of `nodes` or none under `name`, in that order.
@@ -366,11 +287,10 @@ class Store:
     ) -> None:
         """Note that a run has begun; an id that is known is a run resumed, and keeps how it began."""
         names = sorted(set(nodes))
+        now = self._clock()
+        begun = Run(id, kind, fold(names), now, None, RunState.RUNNING, who, reason, options or {})
         with self._database.write() as connection:
-            begun = Run(
-                id, kind, fold(names), self._clock(), None, RunState.RUNNING, who, reason, options or {}
-            )
-            self._begin(connection, begun, names)
+            claims.begin(self._journal, connection, begun, names)
 
     def claim_run(  # noqa: PLR0913 - as start_run
         self,
@@ -389,20 +309,13 @@ class Store:
         and the other is told who was there first.
         """
         names = sorted(set(nodes))
+        now = self._clock()
+        begun = Run(id, kind, fold(names), now, None, RunState.RUNNING, who, reason, options or {})
         with self._database.write() as connection:
             found = claims.taken(connection, id, names, new=new)
             if found is None:
-                begun = Run(
-                    id, kind, fold(names), self._clock(), None, RunState.RUNNING, who, reason, options or {}
-                )
-                self._begin(connection, begun, names)
+                claims.begin(self._journal, connection, begun, names)
             return found
-
-    def _begin(self, connection: Connection, run: Run, nodes: Iterable[str]) -> None:
-        new = rows.save_run(connection, run, nodes)
-        event = EventKind.RUN_STARTED if new else EventKind.RUN_RESUMED
-        message = f"{run.kind} of {run.selector}" + (f": {run.reason}" if run.reason else "")
-        self._journal.add(connection, event, message, run=run.id, actor=run.who, data=run.options)
 
     def end_run(self, id: str, state: RunState) -> bool:
         """Note how a run ended; one that has ended stays as it did. Returns whether this ended it.
@@ -410,15 +323,7 @@ class Store:
         Raises UnknownRun.
         """
         with self._database.write() as connection:
-            table = schema.run
-            going = (table.c.id == id) & (table.c.state == RunState.RUNNING)
-            ended = table.update().where(going).values(state=RunState(state), ended_at=self._clock())
-            if connection.execute(ended).rowcount:
-                self._journal.add(connection, EventKind.RUN_ENDED, f"run {state}", run=id)
-                return True
-            if connection.execute(sa.select(table.c.id).where(table.c.id == id)).first() is None:
-                raise _unknown_run(connection, id)
-            return False
+            return claims.end(self._journal, connection, id, RunState(state))
 
     def halt(self, run: str, nodes: Iterable[str] | None = None) -> tuple[str, ...]:
         """Note that a run is no longer at work on any stage of `nodes`, by default of all of its nodes.
@@ -436,10 +341,7 @@ class Store:
     def run(self, id: str) -> Run:
         """Return one run. Raises UnknownRun."""
         with self._database.read() as connection:
-            row = connection.execute(sa.select(schema.run).where(schema.run.c.id == id)).first()
-            if row is None:
-                raise _unknown_run(connection, id)
-            return rows.run(row)
+            return claims.known(connection, id)
 
     def runs(self, limit: int = 20) -> tuple[Run, ...]:
         """Return the last runs, newest first."""
@@ -454,17 +356,10 @@ class Store:
 
     def run_progress(self, id: str) -> dict[str, RunNode]:
         """Return how every node of a run fares, by name. Raises UnknownRun."""
-        table = schema.run_node
         with self._database.read() as connection:
-            found = connection.execute(sa.select(table).where(table.c.run == id).order_by(table.c.node)).all()
-            if (
-                not found
-                and connection.execute(sa.select(schema.run.c.id).where(schema.run.c.id == id)).first()
-                is None
-            ):
-                raise _unknown_run(connection, id)
-        return {row.node: rows.run_node(row) for row in found}
+            return claims.progress(connection, id)
 
-
-def _unknown_run(connection: Connection, id: str) -> UnknownRun:
-    return UnknownRun(id, nearest(id, connection.execute(sa.select(schema.run.c.id)).scalars()))
+    def run_failures(self, id: str) -> int:
+        """Return how many nodes of a run have failed; none for a run that is not known."""
+        with self._database.read() as connection:
+            return claims.failures(connection, id)

@@ -1,4 +1,5 @@
-"""The durable engine: one run is a tree of DBOS workflows, one child a node, one grandchild a stage.
+"""The durable engine: one run is a tree of DBOS workflows, one child a node, one grandchild for the
+stages that a node goes through under one cap.
 
 The only module that knows DBOS. Two halves share names and a database: the runner executes
 (`start`, `stop`), every other process is a client (`submit`, `cancel`, `pending`) and never
@@ -33,11 +34,11 @@ _log = logging.getLogger(__name__)
 
 _APPLICATION = "muster"
 # Pinned: by default it is a hash of the source, and an edit would strand every run under way.
-_VERSION = "1"
+_VERSION = "2"
 _RUNS = "runs"
 _NODES = "nodes"
 # Each queue asks the database this often, idle or not: six of them were most of an idle runner's cost.
-_POLL_S = 0.5
+_POLL_S = 1.0
 _CAPS = {Cap.BMC: 32, Cap.MAAS: 32, Cap.GATE: 64}
 _PENDING = ["PENDING", "ENQUEUED", "DELAYED"]
 _ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
@@ -83,44 +84,52 @@ _durable = functools.partial(DBOS.workflow, max_recovery_attempts=None)
 
 @_patient(name="stage", preemptible=True)
 async def _stage(name: str, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
-    return dataclasses.asdict(await flow.run_step(_hands(), name, node, run, Options(**options)))
+    return dataclasses.asdict(await flow.go_on(_hands(), name, node, run, Options(**options)))
 
 
-@_durable(name="stage_of_node")
-async def _stage_of_node(name: str, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
-    return await _stage(name, node, run, options)
-
-
-@_patient(name="may_go_on")
-async def _may_go_on(node: str, run: str, options: dict[str, Any]) -> dict[str, Any] | None:
-    stop = flow.stop_reason(_hands().access, node, run, Options(**options))
-    return dataclasses.asdict(stop) if stop else None
+@_durable(name="leg_of_node")
+async def _leg_of_node(names: list[str], node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name in names:
+        result = await _stage(name, node, run, options)
+        if not result["ok"]:
+            break
+    _ends()
+    return result
 
 
 @_durable(name="node_of_run")
 async def _node_of_run(node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
-    wanted = Options(**options)
     result: dict[str, Any] = {}
-    for step in flow.way(wanted):
-        stop = await _may_go_on(node, run, options)
-        if stop:
-            return {"node": node, "stage": step.name, "ok": False, **stop}
-        result = await _capped(step, node, run, options)
+    for leg in flow.legs(Options(**options)):
+        result = await _capped(leg, node, run, options)
         if not result["ok"]:
             break
+    _ends()
     return result
 
 
-async def _capped(step: flow.Step, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Run one stage as a child under its cap and wait for it."""
+async def _capped(leg: flow.Leg, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Run one leg as a child under its cap and wait for it."""
     access = _hands().access
-    key = flow.partition(step, access.node(node), access)
-    with SetWorkflowID(f"{DBOS.workflow_id}/{step.name}"), SetEnqueueOptions(queue_partition_key=key):
-        handle = await DBOS.enqueue_workflow_async(step.cap, _stage_of_node, step.name, node, run, options)
+    key = flow.partition(leg.cap, access.node(node), access)
+    with SetWorkflowID(f"{DBOS.workflow_id}/{leg.cap}"), SetEnqueueOptions(queue_partition_key=key):
+        handle = await DBOS.enqueue_workflow_async(leg.cap, _leg_of_node, list(leg.steps), node, run, options)
+    return await _result(handle, options)
+
+
+async def _result(handle: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Wait for a part; whoever waits shares its looks at the database with everybody else."""
     if _process.finish is not None:
         await _process.finish.passed(handle.workflow_id)
     result: dict[str, Any] = await handle.get_result(polling_interval_sec=options["poll_s"])
     return result
+
+
+def _ends() -> None:
+    """Say in this process that the part at work here ends, so that nobody has to look for it."""
+    if _process.finish is not None and DBOS.workflow_id is not None:
+        _process.finish.ends(DBOS.workflow_id)
 
 
 @_patient(name="end")
@@ -144,7 +153,7 @@ async def _run(run: str, nodes: list[str], options: dict[str, Any]) -> dict[str,
     failed = 0
     for node, handle in zip(nodes, handles, strict=True):
         try:
-            result = await handle.get_result(polling_interval_sec=options["poll_s"])
+            result = await _result(handle, options)
         except dbos_error.DBOSAwaitedWorkflowCancelledError:
             result = {"ok": False}
         except Exception as error:  # noqa: BLE001  a bug at one node must not end the run of the others

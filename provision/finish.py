@@ -6,14 +6,17 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Collection
 
+_RECORD_S = 0.1  # what the record of an end takes, mostly
+
 
 class FinishLine:
     """Those who wait for a part share a look a round; a look for each of them would cost most of a core.
 
-    `ended` is called in a thread, and returns which of the given ids have ended.
+    `ended` is called in a thread, and returns which of the given ids have ended. What ends in this
+    process is told by `ends`; the looks find what ended in others, was cancelled, or broke.
     """
 
-    def __init__(self, ended: Callable[[Collection[str]], Collection[str]], *, round_s: float = 0.5) -> None:
+    def __init__(self, ended: Callable[[Collection[str]], Collection[str]], *, round_s: float = 2.0) -> None:
         self._ended = ended
         self._round_s = round_s
         self._waiting: dict[str, asyncio.Future[None]] = {}
@@ -30,6 +33,10 @@ class FinishLine:
         # Whoever stops waiting must not take the answer from the others.
         await asyncio.shield(answer)
 
+    def ends(self, part: str) -> None:
+        """Tell those who wait that `part` ends here now; its record follows within a moment."""
+        asyncio.get_running_loop().call_later(_RECORD_S, self._tell, part, None)
+
     async def _look(self) -> None:
         try:
             while self._waiting:
@@ -44,8 +51,8 @@ class FinishLine:
             self._looking = None
 
     def _tell(self, part: str, error: Exception | None) -> None:
-        answer = self._waiting.pop(part)
-        if answer.done():
+        answer = self._waiting.pop(part, None)
+        if answer is None or answer.done():
             return
         if error is None:
             answer.set_result(None)

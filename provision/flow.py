@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -76,11 +77,25 @@ def way(options: Options) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def partition(step: Step, node: Node, access: Access) -> str:
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """Steps that follow each other under one cap: a node that has its place keeps it to the last of them."""
+
+    cap: Cap
+    steps: tuple[str, ...]
+
+
+def legs(options: Options) -> tuple[Leg, ...]:
+    """Return the way of a run, as legs."""
+    grouped = itertools.groupby(way(options), key=lambda step: step.cap)
+    return tuple(Leg(cap, tuple(step.name for step in steps)) for cap, steps in grouped)
+
+
+def partition(cap: Cap, node: Node, access: Access) -> str:
     """Return which share of the cap a node counts against: its BMC subnet, its rack controller."""
-    if step.cap is Cap.BMC:
+    if cap is Cap.BMC:
         return node.bmc.subnet
-    if step.cap is Cap.MAAS:
+    if cap is Cap.MAAS:
         return access.site.rack_of(node).controller
     return "all"
 
@@ -120,6 +135,14 @@ class Hands:
     access: Access
     maas: SiteMaas
     works: Works
+
+
+async def go_on(hands: Hands, name: str, node: str, run: str, options: Options) -> StepResult:
+    """Take one node through one step unless the run should take it no further. Raises as `run_step`."""
+    stop = stop_reason(hands.access, node, run, options)
+    if stop is not None:
+        return StepResult(node, name, ok=False, detail=stop.reason, code=stop.code)
+    return await run_step(hands, name, node, run, options)
 
 
 async def run_step(hands: Hands, name: str, node: str, run: str, options: Options) -> StepResult:
@@ -170,7 +193,7 @@ def stop_reason(access: Access, node: str, run: str, options: Options) -> Stop |
         return Stop("held", f"{state.pool} by {state.pool_by}: {state.pool_why or 'no reason given'}")
     if options.max_fail < 0:
         return None
-    failed = sum(progress.failed is not None for progress in access.store.run_progress(run).values())
+    failed = access.store.run_failures(run)
     if failed > options.max_fail:
         return Stop("max-fail", f"{failed} nodes have failed, more than --max-fail allows")
     return None

@@ -42,7 +42,8 @@ async def look(access: Access, nodes: Sequence[Node]) -> dict[str, Use]:
     else every node that Muster has deployed is asked for itself. Where no answer is to be had a
     node counts as in use if it has served (`has_served`) and its BMC does not say that it is off.
     """
-    states, allocations = access.store.nodes(), access.store.allocations()
+    names = [node.name for node in nodes]
+    states, allocations = access.store.nodes(names), access.store.allocations(names)
     found = {node.name: _handed_out(allocations[node.name]) for node in nodes if node.name in allocations}
     asked = [node for node in nodes if node.name not in found]
     told = await (_ask_slurm(asked) if access.site.slurm else _ask_nodes(access, asked, states))

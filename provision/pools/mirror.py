@@ -72,7 +72,7 @@ def maas_description(state: NodeState, shown: str) -> str:
 
 async def _show(access: Access, names: frozenset[str], limits: Limits) -> dict[str, str]:
     problems = {name: problem for problem in publish(access) for name in names}
-    states = access.store.nodes()
+    states = access.store.nodes(names)
     machines = {
         state.system_id: state
         for name in sorted(names)
