@@ -9,6 +9,7 @@ from provision.cli.commands import (
     bmcs,
     bringup,
     consoles,
+    fixing,
     inventories,
     judging,
     looking,
@@ -16,6 +17,7 @@ from provision.cli.commands import (
     power,
     site,
     ticket,
+    triage,
     workers,
 )
 
@@ -32,6 +34,7 @@ def collection() -> Collection:
         acting.retire,
         judging.checks,
         judging.judge,
+        fixing.fix,
         acting.cancel,
         looking.status,
         looking.nodes,
@@ -61,6 +64,7 @@ def collection() -> Collection:
             ),
         ),
         ("bmc", (bmcs.sel, bmcs.sensors, bmcs.fru, bmcs.firmware, bmcs.identify, bmcs.reset)),
+        ("triage", (triage.list_, triage.show, triage.promote, triage.deny, triage.defer)),
         ("inventory", (inventories.check, inventories.import_)),
         (
             "pool",
