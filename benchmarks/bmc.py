@@ -362,7 +362,9 @@ def main() -> None:
     parser.add_argument("--sweep", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
-        asyncio.run(serve(args.serve, args.web))
+        import uvloop
+
+        uvloop.run(serve(args.serve, args.web))
         return
     if args.client:
         run_client(args.client[0], int(args.client[1]), args.sweep)

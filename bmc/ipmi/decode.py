@@ -31,7 +31,7 @@ _THRESHOLDS = (  # bit in the "readable" mask, offset in a full record, name
 _SIX_BIT, _TEXT = 0x80, 0xC0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sensor:
     """One sensor that can be read: where, and how to make sense of the answer."""
 
@@ -129,10 +129,16 @@ def _six_bit(raw: bytes) -> str:
 
 def reading(sensor: Sensor, answer: bytes) -> Reading:
     """Decode the answer to Get Sensor Reading."""
+    return _reading(sensor, answer[:4])
+
+
+@functools.lru_cache(maxsize=16384)
+def _reading(sensor: Sensor, answer: bytes) -> Reading:
+    """Decode once what sensors of a kind say again and again: a fleet repeats itself."""
     blank = Reading(sensor.name, sensor.kind, None, "", "unknown", sensor.thresholds)
     if len(answer) < 2 or answer[1] & 0x20 or not answer[1] & 0x40:
         return blank
-    padded = bytearray(answer[:4].ljust(3, b"\x00"))
+    padded = bytearray(answer.ljust(3, b"\x00"))
     try:
         seen = sensor.entry.decode_sensor_reading(None, padded)
     except Exception:  # noqa: BLE001  pyghmi raises whatever its arithmetic hits

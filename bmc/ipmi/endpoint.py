@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from bmc.ipmi.session import Session
 
 _RECEIVE_BUFFER = 8 << 20
+_LARGEST = 2048  # bytes; BMCs send up to a few hundred
+_AT_ONCE = 512  # packets, before others have their turn
+_CALM, _PAUSE_S = 16, 0.001  # sessions up to which every packet is taken at once
 
 
-class Endpoint(asyncio.DatagramProtocol):
+class Endpoint:
     """Sends for all sessions and hands each packet to the session whose id it carries."""
 
     def __init__(self, counts: Counts | None = None) -> None:
@@ -28,22 +31,19 @@ class Endpoint(asyncio.DatagramProtocol):
         self._trips: dict[Address, RoundTrip] = {}
         self._sessions: dict[bytes, Session] = {}
         self._asking: dict[tuple[Address, int], Session] = {}
-        self._transports: dict[int, asyncio.DatagramTransport] = {}
+        self._sockets: dict[int, socket.socket] = {}
         self._sequence = itertools.cycle(range(1, 64))
         self._leaving: set[asyncio.Task[None]] = set()
 
-    async def open_for(self, family: int) -> None:
+    def open_for(self, family: int) -> None:
         """Bind the socket of an address family, unless it is bound."""
-        if family in self._transports:
+        if family in self._sockets:
             return
         sock = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         sock.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", 0))  # noqa: S104  answers come to any
-        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=sock)
-        if family in self._transports:  # somebody else was quicker
-            transport.close()
-        else:
-            self._transports[family] = transport
+        self._sockets[family] = sock
+        self._listen(sock)
 
     async def resolve(self, host: str, port: int) -> Address:
         """Return the socket address of `host`. Raises OSError or UnicodeError for no address."""
@@ -52,16 +52,22 @@ class Endpoint(asyncio.DatagramProtocol):
         except ValueError:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_DGRAM)
             family, address = found[0][0], cast(Address, found[0][4])
-        await self.open_for(family)
+        self.open_for(family)
         return address
 
     def send(self, datagram: bytes, address: Address) -> None:
-        transport = self._transports.get(socket.AF_INET if len(address) == 2 else socket.AF_INET6)
-        if transport is not None:
-            transport.sendto(datagram, address)
+        sock = self._sockets.get(socket.AF_INET if len(address) == 2 else socket.AF_INET6)
+        if sock is None:
+            return
+        try:
+            sock.sendto(datagram, address)
+        except OSError:  # no way there, or the socket is full: as lost as on the wire, and sent again
+            self.counts.dropped += 1
 
     def trip(self, address: Address) -> RoundTrip:
-        return self._trips.setdefault(address, RoundTrip())
+        if address not in self._trips:
+            self._trips[address] = RoundTrip()
+        return self._trips[address]
 
     def enter(self, session: Session) -> bytes:
         """Return a new session id of our side under which `session` gets its packets."""
@@ -97,11 +103,31 @@ class Endpoint(asyncio.DatagramProtocol):
             if self._leaving:
                 await asyncio.wait(self._leaving)
         finally:
-            for transport in self._transports.values():
-                transport.close()
-            self._transports.clear()
+            for sock in self._sockets.values():
+                asyncio.get_running_loop().remove_reader(sock)
+                sock.close()
+            self._sockets.clear()
 
-    def datagram_received(self, data: bytes, addr: Address) -> None:
+    def _listen(self, sock: socket.socket) -> None:
+        if sock in self._sockets.values():
+            asyncio.get_running_loop().add_reader(sock, self._readable, sock)
+
+    def _readable(self, sock: socket.socket) -> None:
+        """Take what has come. With many sessions, look again only after a moment: waking for each
+        packet by itself costs more than the packet."""
+        try:
+            for _ in range(_AT_ONCE):
+                self.received(*sock.recvfrom(_LARGEST))
+        except BlockingIOError:
+            pass
+        except OSError:  # of some packet that we sent; the deadline can tell of which
+            return
+        if len(self._sessions) > _CALM:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(sock)
+            loop.call_later(_PAUSE_S, self._listen, sock)
+
+    def received(self, data: bytes, addr: Address) -> None:
         session: Session | None = None
         if len(data) >= 20 and data[:4] == packet.RMCP_IPMI:
             if data[4] == 6:
@@ -122,6 +148,3 @@ class Endpoint(asyncio.DatagramProtocol):
                     session.message_received(message)
                     return
         self.counts.dropped += 1
-
-    def error_received(self, exc: Exception) -> None:
-        """Ignore: a socket for many BMCs cannot tell whose error it is; the deadline can."""

@@ -44,4 +44,5 @@ class RoundTrip:
     def wait_s(self) -> float:
         """Return how long to wait before sending again."""
         usual = _FIRST_WAIT_S if self.mean is None else self.mean + 4 * self.spread
-        return min(max(usual, self.backed_off, _LEAST_WAIT_S), _MOST_WAIT_S)
+        wanted = max(usual, self.backed_off)
+        return min(wanted, _MOST_WAIT_S) if wanted > _LEAST_WAIT_S else _LEAST_WAIT_S

@@ -22,7 +22,7 @@ RAKP1, RAKP2, RAKP3, RAKP4 = 0x12, 0x13, 0x14, 0x15
 NAME_ONLY_LOOKUP = 0x10  # look users up by name alone, not by name and privilege
 
 _HEADER = 16  # RMCP, authentication type, payload type, session, sequence, length
-_TRAILERS = [b"\xff" * n + bytes((n, 7)) for n in range(4)]
+_TRAILER = b"\xff\xff\x02\x07"  # the padding to whole words that whole blocks of AES always need
 _SESSION_HEAD = struct.Struct("<BB4sIH")
 _PADS = [bytes(range(1, n + 1)) + bytes([n]) for n in range(16)]
 
@@ -45,15 +45,11 @@ SUITES = {
 }
 
 
-def checksum(data: bytes) -> int:
-    return -sum(data) & 0xFF
-
-
 def request(netfn: int, command: int, sequence: int, data: bytes, lun: int = 0) -> bytes:
     """Return an IPMI request from software (0x81) to the BMC (0x20)."""
-    head = bytes((0x20, netfn << 2 | lun))
-    body = bytes((0x81, sequence << 2, command)) + data
-    return b"%b%c%b%c" % (head, checksum(head), body, checksum(body))
+    to, seat = netfn << 2 | lun, sequence << 2
+    left = 0x81 + seat + command + sum(data)
+    return bytes((0x20, to, -(0x20 + to) & 0xFF, 0x81, seat, command, *data, -left & 0xFF))
 
 
 def sessionless(message: bytes) -> bytes:
@@ -119,9 +115,8 @@ class Seal:
         """Encrypt and sign `payload` under the next sequence number."""
         self._sequence = self._sequence % 0xFFFFFFFF + 1
         secret = self._encryptor.update(os.urandom(16) + payload + _PADS[-(len(payload) + 1) % 16])
-        head = (0xC0 | payload_type, self._bmc_id, self._sequence, len(secret))
-        signed = _SESSION_HEAD.pack(6, *head) + secret
-        signed += _TRAILERS[-(len(signed) + 2) % 4]
+        head = _SESSION_HEAD.pack(6, 0xC0 | payload_type, self._bmc_id, self._sequence, len(secret))
+        signed = head + secret + _TRAILER
         return RMCP_IPMI + signed + self._tag(signed)
 
     def open(self, datagram: bytes) -> bytes | None:

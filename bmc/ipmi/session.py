@@ -62,8 +62,9 @@ class Session:
         self._seal: packet.Seal | None = None
         self._answer: asyncio.Future[bytes | None] | None = None
         self._wanted: tuple[int, ...] = ()  # what the answer waited for must carry
+        self._trip = endpoint.trip(self.address)
         self._alarm: asyncio.TimerHandle | None = None
-        self._give_up_at = 0.0
+        self._alarm_at = self._give_up_at = 0.0
         self._lock = asyncio.Lock()
         self._sequence = self._nonsense = 0
         self._retransmitted = self._dead = False
@@ -78,6 +79,7 @@ class Session:
         except (OSError, UnicodeError) as exc:
             raise Unreachable(self.node, self.host, 0.0, "the name does not resolve") from exc
         number = self._endpoint.ask(self)
+        self._trip = self._endpoint.trip(self.address)
         netfn, command = AUTHENTICATION_CAPABILITIES[:2]
         data = bytes((0x8E, LEVELS[self.target.privilege]))
         question = packet.sessionless(packet.request(netfn, command, number, data))
@@ -171,7 +173,7 @@ class Session:
         request = self.bmc_id + mine + struct.pack("<BHB", role, 0, len(username)) + username
         body = await self._stage(packet.RAKP1, packet.RAKP2, request)
         if again:  # the network may double packets: the last answer holds the number that counts
-            await asyncio.sleep(2 * (self._endpoint.trip(self.address).mean or 0.05))
+            await asyncio.sleep(2 * (self._trip.mean or 0.05))
             body = self._latest if self._latest[:2] == body[:2] else body
         theirs, self.guid, proof = body[8:24], body[24:40], body[40:]
         kg = credential.kg.encode() if credential.kg else password
@@ -196,7 +198,7 @@ class Session:
             return packet.setup(ask, b"%c\x00\x00\x00%b" % (tag, body))
 
         try:
-            patience = max(STAGE_S, 3 * self._endpoint.trip(self.address).wait_s())
+            patience = max(STAGE_S, 3 * self._trip.wait_s())
             received = await self._exchange(again, (answer,), patience)
         except Unreachable:
             raise _StartOver from None
@@ -238,7 +240,11 @@ class Session:
         loop = asyncio.get_running_loop()
         end, pause = loop.time() + deadline_s, 0.1
         while True:
-            answer = await self._once(command, data, end - loop.time())
+            await self._lock.acquire()
+            try:
+                answer = await self._once(command, data, end - loop.time())
+            finally:
+                self._lock.release()
             code = answer[0]
             if code == 0 and len(answer) > command.at_least:
                 return answer[1:]
@@ -250,18 +256,19 @@ class Session:
             pause *= 2
 
     async def _once(self, command: Command, data: bytes, deadline_s: float) -> bytes:
-        async with self._lock:
-            seal = self._seal
-            if seal is None:
-                raise Unreachable(self.node, self.host, 0.0, "the session is closed")
-            self._sequence = self._sequence % 63 + 1
-            message = packet.request(command.netfn, command.number, self._sequence, data)
-            key = (command.netfn + 1, command.number, self._sequence)
-            try:
-                return await self._exchange(lambda: seal.seal(packet.IPMI_PAYLOAD, message), key, deadline_s)
-            except Unreachable:
-                self._dead = True
-                raise
+        seal = self._seal
+        if seal is None:
+            raise Unreachable(self.node, self.host, 0.0, "the session is closed")
+        netfn, number, _, _ = command
+        self._sequence = sequence = self._sequence % 63 + 1
+        message = packet.request(netfn, number, sequence, data)
+        try:
+            return await self._exchange(
+                lambda: seal.seal(packet.IPMI_PAYLOAD, message), (netfn + 1, number, sequence), deadline_s
+            )
+        except Unreachable:
+            self._dead = True
+            raise
 
     def _command_refused(self, command: Command, answer: bytes) -> errors.BmcError:
         match answer[0]:
@@ -298,19 +305,18 @@ class Session:
 
     async def _exchange(self, make: Callable[[], bytes], wanted: tuple[int, ...], deadline_s: float) -> bytes:
         """Send what `make` returns until what is `wanted` comes. Raises Unreachable, BadAnswer."""
-        loop, trip = asyncio.get_running_loop(), self._endpoint.trip(self.address)
-        wait, started, nonsense = trip.wait_s(), loop.time(), self._nonsense
+        loop, trip, nonsense = asyncio.get_running_loop(), self._trip, self._nonsense
+        wait, started = trip.wait_s(), loop.time()
         sent, end = started, started + deadline_s
         self._wanted = wanted
         try:
             while True:
-                future: asyncio.Future[bytes | None] = loop.create_future()
-                self._answer = future
+                self._answer = loop.create_future()
                 self._endpoint.send(make(), self.address)
-                self._give_up_at = min(sent + wait, end)
-                if self._alarm is None or self._alarm.when() > self._give_up_at:
+                self._give_up_at = sent + wait if sent + wait < end else end
+                if self._alarm is None or self._alarm_at > self._give_up_at:
                     self._ring(loop)
-                answer = await future
+                answer = await self._answer
                 if answer is not None:
                     if sent == started:  # after a retransmission nobody knows which try was answered
                         trip.measure(loop.time() - sent)
@@ -331,7 +337,8 @@ class Session:
         """Set the alarm. It is left standing when an answer comes: most exchanges then need none."""
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = loop.call_at(self._give_up_at, self._rang, loop)
+        self._alarm_at = self._give_up_at
+        self._alarm = loop.call_at(self._alarm_at, self._rang, loop)
 
     def _rang(self, loop: asyncio.AbstractEventLoop) -> None:
         self._alarm = None

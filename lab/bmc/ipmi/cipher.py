@@ -6,7 +6,7 @@ import hmac
 import os
 from dataclasses import dataclass
 
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 _BLOCK = 16
 
@@ -44,18 +44,25 @@ SUITES = {
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What both ends derived from the session integrity key."""
+    """What both ends derived from the session integrity key.
+
+    The two ciphers chain on from packet to packet, which saves making them anew: the first block
+    of each, which the other end takes for the initialisation vector, makes up for what came before.
+    """
 
     suite: CipherSuite
     sik: bytes
     k1: bytes
-    aes: algorithms.AES
+    encryptor: CipherContext
+    decryptor: CipherContext
 
     @classmethod
     def derive(cls, suite: CipherSuite, sik: bytes) -> Keys:
         k2 = hmac.digest(sik, b"\x02" * 20, suite.digest)
         k1 = hmac.digest(sik, b"\x01" * 20, suite.digest)
-        return cls(suite, sik, k1, algorithms.AES(k2[:_BLOCK]))
+        aes = algorithms.AES(k2[:_BLOCK])
+        encryptor = Cipher(aes, modes.CBC(os.urandom(_BLOCK))).encryptor()
+        return cls(suite, sik, k1, encryptor, Cipher(aes, modes.CBC(bytes(_BLOCK))).decryptor())
 
     def integrity_code(self, covered: bytes) -> bytes:
         return hmac.digest(self.k1, covered, self.suite.digest)[: self.suite.code_size]
@@ -63,17 +70,14 @@ class Keys:
     def encrypt(self, payload: bytes) -> bytes:
         """Return initialisation vector and AES-CBC-128 of the payload, padded with 1, 2, 3, …"""
         pad = -(len(payload) + 1) % _BLOCK
-        vector = os.urandom(_BLOCK)
-        encryptor = Cipher(self.aes, modes.CBC(vector)).encryptor()
         plain = payload + bytes(range(1, pad + 1)) + bytes((pad,))
-        return vector + encryptor.update(plain) + encryptor.finalize()
+        return self.encryptor.update(os.urandom(_BLOCK) + plain)
 
     def decrypt(self, data: bytes) -> bytes | None:
         """Return the payload; None where length or padding cannot be right."""
         if len(data) < 2 * _BLOCK or len(data) % _BLOCK:
             return None
-        decryptor = Cipher(self.aes, modes.CBC(data[:_BLOCK])).decryptor()
-        plain = decryptor.update(data[_BLOCK:]) + decryptor.finalize()
+        plain = self.decryptor.update(data)[_BLOCK:]
         pad = plain[-1]
         body = plain[: -pad - 1]
         return body if pad < _BLOCK and plain[len(body) : -1] == bytes(range(1, pad + 1)) else None

@@ -89,7 +89,7 @@ def test_any_datagram_is_taken_or_dropped(data: bytes, ours: bool) -> None:
     endpoint = Endpoint()
     session = Session(endpoint, TARGET)
     endpoint._sessions[b"\x00\x00\x00\x01"] = session
-    endpoint.datagram_received(data, session.address if ours else ("10.0.0.1", 623))
+    endpoint.received(data, session.address if ours else ("10.0.0.1", 623))
 
 
 @fuzz
@@ -138,7 +138,7 @@ class Echo(Endpoint):
             answer = setup(
                 kinds.get(datagram[5], RAKP4), datagram[16:17] + body[:3].ljust(3, b"\x00") + own + body
             )
-        loop.call_soon(self.datagram_received, answer, address)
+        loop.call_soon(self.received, answer, address)
 
 
 zeros = st.just(b"\x00\x00\x00")
