@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NETS = ("127.99", "127.100", "127.101", "127.102")
+NETS = tuple(f"127.{number}" for number in range(99, 111))
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Rack:
         return Done(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lab_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
-    """Bring the lab up once for all tests, with ten nodes, powered off."""
+    """Bring a lab up for the tests of one file, with ten nodes, powered off."""
     if os.geteuid() != 0:
         pytest.skip("the lab needs root")
     rack = _first_free(tmp_path_factory)

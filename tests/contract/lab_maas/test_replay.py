@@ -7,7 +7,7 @@ Ids that differ from run to run are paired by host name.
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 
 import aiohttp
 import pytest
@@ -45,7 +45,7 @@ LISTED: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-async def test_answers_as_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_answers_as_recorded(tell: Callable[[list[str]], None]) -> None:
     clock = ReplayClock()
     server = await start_maas(CONFIG, StubPower(), clock=clock)
     try:
@@ -58,9 +58,12 @@ async def test_answers_as_recorded(capsys: pytest.CaptureFixture[str]) -> None:
         key: lines for key, (_, lines) in LISTED.items()
     }
     equal = sum(not lines for lines in found.values())
-    with capsys.disabled():
-        sys.stdout.write(f"\n{equal} of {len(found)} equal; listed differences: {len(LISTED)}\n")
-        sys.stdout.writelines(f"  {key}: {reason}\n" for key, (reason, _) in LISTED.items())
+    tell(
+        [
+            f"{equal} of {len(found)} equal; listed differences: {len(LISTED)}",
+            *(f"  {key}: {reason}" for key, (reason, _) in LISTED.items()),
+        ]
+    )
 
 
 def test_every_recording_is_there() -> None:
