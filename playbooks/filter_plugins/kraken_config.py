@@ -222,7 +222,16 @@ def render(settings: Mapping[str, Any], component: str) -> str:
         refused = [kind for kind in entry["backend"] if kind in _REFUSED_BACKENDS]
         if refused:
             raise ValueError(f"{refused[0]} loses OCI images and what is pushed; use s3 or testfs")
-    return yaml.safe_dump(config, sort_keys=True, default_flow_style=False, width=100)
+    return yaml.safe_dump(_plain(config), sort_keys=True, default_flow_style=False, width=100)
+
+
+def _plain(value: Any) -> Any:
+    """Return the same without Ansible's own kinds of text and lists, which YAML does not know."""
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(below) for key, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return next((kind(value) for kind in (bool, int, float, str) if isinstance(value, kind)), value)
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:

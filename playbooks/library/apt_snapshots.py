@@ -68,13 +68,17 @@ def snapshot_name(source: dict[str, Any], snapshot: str) -> str:
     return f"{source['name']}-{snapshot}"
 
 
+def trust(source: dict[str, Any]) -> list[str]:
+    """Return how signatures of a source are checked."""
+    return [f"-keyring={source['keyring']}"] if source["keyring"] else ["-ignore-signatures"]
+
+
 def mirror_command(source: dict[str, Any]) -> list[str]:
     """Return what makes the mirror of a source."""
     words = ["mirror", "create", f"-architectures={','.join(source['architectures'])}"]
     if source["filter"]:
         words += [f"-filter={source['filter']}", "-filter-with-deps"]
-    words += [f"-keyring={source['keyring']}"] if source["keyring"] else ["-ignore-signatures"]
-    words += [source["name"], source["url"], source["suite"]]
+    words += [*trust(source), source["name"], source["url"], source["suite"]]
     return words + ([] if source["suite"].endswith("/") else source["components"])
 
 
@@ -139,10 +143,13 @@ def _take(module: Any, source: dict[str, Any]) -> list[str]:
         return []
     if module.check_mode:
         return [f"take {name}"]
-    if source["name"] not in _aptly(module, ["mirror", "list", "-raw"], "list mirrors").split():
-        _aptly(module, mirror_command(source), f"mirror {source['url']}")
+    if source["name"] in _aptly(module, ["mirror", "list", "-raw"], "list mirrors").split():
+        # It may have another address or filter now; what was fetched stays in aptly's pool.
+        _aptly(module, ["mirror", "drop", "-force", source["name"]], f"renew the mirror {source['name']}")
+    _aptly(module, mirror_command(source), f"mirror {source['url']}")
     # Every file is compared with the checksum that the source's index gives.
-    _aptly(module, ["mirror", "update", "-max-tries=3", source["name"]], f"fetch {source['url']}")
+    update = ["mirror", "update", "-max-tries=3", *trust(source), source["name"]]
+    _aptly(module, update, f"fetch {source['url']}")
     _aptly(module, ["snapshot", "create", name, "from", "mirror", source["name"]], f"take {name}")
     return [f"take {name}"]
 
@@ -156,7 +163,8 @@ def _publish(module: Any, source: dict[str, Any]) -> list[str]:
     if not module.check_mode:
         sign = [f"-gpg-key={module.params['key']}", "-batch"]
         if now is None:
-            words = ["snapshot", *sign, f"-distribution={place[1]}", name, place[0]]
+            kinds = f"-architectures={','.join(source['architectures'])}"
+            words = ["snapshot", *sign, kinds, f"-distribution={place[1]}", name, place[0]]
         else:
             words = ["switch", *sign, place[1], place[0], name]
         _aptly(module, ["publish", *words], f"publish {name}")

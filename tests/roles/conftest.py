@@ -1,12 +1,14 @@
-"""A lab node with a fresh Debian, deployed through MAAS, on a net of its own."""
+"""Lab nodes with a fresh Debian, deployed through MAAS, on a net of their own; and a small site on four."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from provision.maas.model import Deployment, Machine, MachineStatus, NewMachine
 from provision.waiting import Pace, Seen, until
 
 ROOT = Path(__file__).resolve().parents[2]
+PLAYBOOKS = ROOT / "playbooks"
 
 
 def _free_net() -> LabNet:
@@ -40,10 +43,28 @@ class Fresh:
     folder: Path
 
     def play(
-        self, playbook: Path, *, check: bool = False, **variables: object
+        self, playbook: Path, *, check: bool = False, groups: tuple[str, ...] = (), **variables: object
     ) -> tuple[PlayResult, list[PlayEvent]]:
         """Run a playbook and return how it went and what was seen."""
-        request = PlayRequest(
+        return asyncio.run(self._play(self.request(playbook, check=check, groups=groups, **variables)))
+
+    def roles(self, *names: str, check: bool = False, **variables: object) -> PlayResult:
+        """Run some roles, in this order."""
+        place = self.folder / "playbooks"
+        place.mkdir(exist_ok=True)
+        for name in ("roles", "library", "filter_plugins"):
+            if not (place / name).exists():
+                (place / name).symlink_to(PLAYBOOKS / name)
+        play = {"name": "Run roles", "hosts": "all", "gather_facts": False, "roles": list(names)}
+        playbook = place / f"{'-'.join(names)}.yml"
+        playbook.write_text(json.dumps([play]), encoding="utf-8")
+        return self.play(playbook, check=check, **variables)[0]
+
+    def request(
+        self, playbook: Path, *, check: bool = False, groups: tuple[str, ...] = (), **variables: object
+    ) -> PlayRequest:
+        """Return what runs a playbook on this node."""
+        return PlayRequest(
             playbook=playbook,
             node=self.spec.name,
             address=self.spec.address,
@@ -52,9 +73,10 @@ class Fresh:
             known_hosts=self.folder / "known_hosts",
             artifacts=self.folder,
             extra_vars={"muster_rack": "lab", "muster_deploy": "d-1", **variables},
+            groups=groups,
             check=check,
+            timeout_s=540.0,
         )
-        return asyncio.run(self._play(request))
 
     async def _play(self, request: PlayRequest) -> tuple[PlayResult, list[PlayEvent]]:
         seen: list[PlayEvent] = []
@@ -63,16 +85,55 @@ class Fresh:
 
     def run(self, command: str, *, user: str = "ubuntu") -> subprocess.CompletedProcess[str]:
         """Run a shell command on the node."""
+        return subprocess.run(
+            [*self._ssh(user), command], capture_output=True, text=True, timeout=60, check=False
+        )
+
+    def _ssh(self, user: str = "ubuntu") -> list[str]:
         options = [
             f"UserKnownHostsFile={self.folder}/known_hosts", "StrictHostKeyChecking=accept-new",
             "BatchMode=yes", "ConnectTimeout=5", "IdentitiesOnly=yes",
         ]  # fmt: skip
         words = [word for option in options for word in ("-o", option)]
-        target = f"{user}@{self.spec.address}"
-        return subprocess.run(
-            ["ssh", "-i", str(self.key), *words, target, command],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        return ["ssh", "-i", str(self.key), *words, f"{user}@{self.spec.address}"]
+
+    def put(self, data: bytes, path: str) -> None:
+        """Write a file on the node."""
+        done = subprocess.run(
+            [*self._ssh(), f"sudo tee {path} > /dev/null"],
+            input=data,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    def reboot(self) -> None:
+        """Reboot the node and wait until its services are up or have failed."""
+        before = self.read("cat /proc/sys/kernel/random/boot_id")
+        self.run("sudo systemctl reboot")
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            seen = self.run("cat /proc/sys/kernel/random/boot_id").stdout.strip()
+            if seen and seen != before:
+                break
+            time.sleep(0.5)
+        else:
+            pytest.fail("the node did not come back within 120 s")
+        self.read("timeout 60 systemctl is-system-running --wait || true")
+
+    def kill_and_wait(self, *units: str) -> None:
+        """Kill the main process of each unit as the kernel would, and wait until each runs anew."""
+        script = (
+            "for unit in {units}; do before=$(systemctl show $unit --property MainPID --value);"
+            ' [ "$before" != 0 ] || {{ echo $unit does not run; exit 1; }};'
+            " sudo kill -KILL $before;"
+            " for _ in $(seq 120); do now=$(systemctl show $unit --property MainPID --value);"
+            ' [ "$now" != 0 ] && [ "$now" != "$before" ] && continue 2; sleep 0.25; done;'
+            " echo $unit did not come back; exit 1; done"
+        ).format(units=" ".join(units))
+        done = self.run(script)
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def read(self, command: str) -> str:
         """Run a shell command that must succeed; return what it printed."""
@@ -81,25 +142,42 @@ class Fresh:
         return done.stdout.strip()
 
 
+@dataclass(frozen=True)
+class Lab:
+    """A lab that is up. `deploy` gives its nodes by number, each with a new system."""
+
+    secrets: Path
+    folders: pytest.TempPathFactory
+
+    def deploy(self, *numbers: int) -> list[Fresh]:
+        """Deploy nodes side by side."""
+
+        async def all_of_them() -> None:
+            await asyncio.gather(*(_deploy(spec, self.secrets) for spec in specs))
+
+        specs = [node_spec(NET, RackKind.NAMESPACE, number) for number in numbers]
+        asyncio.run(all_of_them())
+        return [Fresh(spec, self.secrets / "ssh_key", self.folders.mktemp("node")) for spec in specs]
+
+
 @pytest.fixture(scope="session")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], Fresh]]:
-    """Give the lab node of that number, 1 or 2, deployed anew at each call."""
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab of six nodes: four for the site, two that tests deploy anew."""
     if os.geteuid() != 0:
         pytest.skip("the lab needs root")
     state = tmp_path_factory.mktemp("lab")
     environment = {**os.environ, "MUSTER_LAB_NET": f"127.{NET.octet}", "MUSTER_STATE": str(state)}
-    _lab(environment, "up", "--nodes", "2", "--racks", "lab")
-    secrets = state / "lab" / "secrets"
-
-    def deploy(number: int) -> Fresh:
-        spec = node_spec(NET, RackKind.NAMESPACE, number)
-        asyncio.run(_deploy(spec, secrets))
-        return Fresh(spec, secrets / "ssh_key", tmp_path_factory.mktemp("node"))
-
+    _lab(environment, "up", "--nodes", "6", "--racks", "lab")
     try:
-        yield deploy
+        yield Lab(state / "lab" / "secrets", tmp_path_factory)
     finally:
         _lab(environment, "down", "--wipe")
+
+
+@pytest.fixture(scope="session")
+def fresh(lab: Lab) -> Callable[[int], Fresh]:
+    """Give a node, 1 or 2, deployed anew at each call."""
+    return lambda number: lab.deploy(number + 4)[0]
 
 
 def _lab(environment: Mapping[str, str], *words: str) -> None:
@@ -151,3 +229,12 @@ async def _settled(maas: MaasClient, system_id: str, wanted: MachineStatus) -> N
         return Seen(machine if machine.status is wanted else None, machine.status_name)
 
     await until(look, waited_for=wanted.name, deadline_s=180, pace=Pace(0.3, 2.0))
+
+
+@pytest.fixture(scope="session")
+def site(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A small site, configured once for all tests; see site.py."""
+    from tests.roles.site import brought_up
+
+    with brought_up(lab, tmp_path_factory.mktemp("site")) as made:
+        yield made

@@ -1,0 +1,120 @@
+"""A whole small site from Muster's roles: what serves, what is served, and what a reboot leaves."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from provision.ansible import PlayEventKind
+from tests.roles import stubs
+from tests.roles.conftest import PLAYBOOKS
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+
+SERVING = (
+    "docker-registry", "nginx", "muster-mirror", "prometheus", "prometheus-alertmanager",
+    "prometheus-ipmi-exporter", "prometheus-node-exporter", "containerd",
+)  # fmt: skip
+GPU_UNITS = (
+    "nvidia-persistenced", "nvidia-fabricmanager", "nvidia-dcgm", "dcgm-exporter", "kraken-agent",
+    "containerd", "prometheus-node-exporter",
+)  # fmt: skip
+KRAKEN_UNITS = ("kraken-origin", "kraken-build-index", "kraken-tracker", "kraken-proxy")
+
+
+def fetch(url: str) -> tuple[int, bytes]:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+@pytest.mark.parametrize("name", ["infra", "gpu", "kraken", "puller"])
+def test_a_second_run_and_a_check_change_nothing(site, name):
+    node = getattr(site, name)
+    again = site.again(node)
+    assert (again.ok, again.changed) == (True, 0), again
+    checked = site.again(node, check=True)
+    assert (checked.ok, checked.changed) == (True, 0), checked
+
+
+def test_what_serves_comes_back_after_kill_and_reboot(site):
+    site.infra.kill_and_wait(*SERVING)
+    site.infra.reboot()
+    assert site.infra.read(f"systemctl is-active {' '.join(SERVING)}").split() == ["active"] * len(SERVING)
+    host = site.infra.spec.address
+    assert fetch(f"http://{host}:5000/v2/")[0] == 200
+    assert fetch(f"http://{host}:8081/healthz")[0] == 200
+    assert fetch(f"http://{host}:9100/metrics")[0] == 200
+    assert b"vendor" in fetch(f"http://{host}:8080/")[1]
+
+
+def test_rules_and_configuration_pass_promtool_and_rules_fire_when_they_should(site):
+    cases = Path(__file__).with_name("rules-test.yml").read_bytes()
+    site.infra.put(cases, "/tmp/rules-test.yml")
+    site.infra.read("promtool check config /etc/prometheus/prometheus.yml")
+    site.infra.read("promtool test rules /tmp/rules-test.yml")
+    dashboard = json.loads(site.infra.read("cat /var/lib/muster/dashboards/muster-fleet.json"))
+    assert all(panel["targets"][0]["expr"] for panel in dashboard["panels"])
+
+
+def test_the_journal_of_a_node_arrives(site):
+    site.gpu.read("logger --tag muster-test arrived")
+    site.infra.read(
+        "for _ in $(seq 80); do sudo journalctl --directory /var/log/journal/remote -t muster-test"
+        " 2> /dev/null | grep -q arrived && exit 0; sleep 0.25; done; exit 1"
+    )
+
+
+def test_stub_drivers_come_from_the_snapshot_in_order_with_one_reboot_and_are_held(site):
+    done = [one.task for one in site.seen[site.gpu.spec.name] if one.kind is PlayEventKind.CHANGED]
+    assert done.count("Reboot") == 1
+    drivers = [task for task in done if task in {"Install the drivers", "Install the driver", "Reboot"}]
+    assert drivers == ["Install the drivers", "Install the driver", "Reboot"]
+    held = set(site.gpu.read("apt-mark showhold").split())
+    assert {"nvidia-kernel-open-dkms", "nvidia-fabricmanager-570", "doca-ofed", "containerd"} <= held
+    assert site.gpu.read("cat /sys/module/nvidia/version /sys/module/mlx5_core/version").split() == [
+        stubs.DRIVER,
+        "25.01",
+    ]
+    policy = site.gpu.read("apt-cache policy nvidia-kernel-open-dkms")
+    assert "8080/vendor" in policy
+    assert "*** 570.86.15-1 1001" in policy
+
+
+def test_stub_driver_services_and_the_stand_in_of_kraken_come_back_after_kill_and_reboot(site):
+    site.gpu.kill_and_wait(*GPU_UNITS)
+    site.kraken.kill_and_wait(*KRAKEN_UNITS)
+    for node in (site.gpu, site.kraken):
+        node.reboot()
+    assert site.gpu.read(f"systemctl is-active {' '.join(GPU_UNITS)}").split() == ["active"] * len(GPU_UNITS)
+    assert site.kraken.read(f"systemctl is-active {' '.join(KRAKEN_UNITS)}").split() == ["active"] * 4
+
+
+def test_a_stand_in_of_kraken_gets_its_own_tmp_an_empty_conf_d_and_is_killed_as_a_whole(site):
+    node = site.kraken
+    node.read("echo 'server { listen 15002; }' | sudo tee /etc/nginx/conf.d/strange.conf")
+    children = "cat /sys/fs/cgroup/system.slice/kraken-origin.service/cgroup.procs"
+    before = set(node.read(children).split())
+    assert len(before) > 1
+    node.kill_and_wait("kraken-origin")
+    node.read(
+        "for _ in $(seq 80); do python3 -c 'import urllib.request as u; u.urlopen(\"http://127.0.0.1:15002/health\")'"
+        " 2> /dev/null && exit 0; sleep 0.25; done; exit 1"
+    )
+    assert before.isdisjoint(node.read(children).split())
+    assert node.run("ls /tmp/nginx").returncode != 0
+
+
+def test_parts_that_are_left_out_are_named_with_the_reason(fresh):
+    node = fresh(2)
+    result, _ = node.play(PLAYBOOKS / "site.yml", muster_hardware=[], base_packages=["chrony", "procps"])
+    assert result.ok, result
+    log = (node.folder / "ansible.log").read_text()
+    assert "nvidia_driver: no gpu in muster_hardware" in log
+    assert "kraken_agent: not in muster_services" in log
