@@ -166,13 +166,19 @@ def nested(times: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "data", [encrypted_zip(), zipped(b"x" * 999)[:60], gzip.compress(b"x" * 999)[:20], nested(5)]
+    "data",
+    [encrypted_zip(), zipped(b"x" * 999)[:60], gzip.compress(b"x" * 999)[:20], nested(5)],
+    ids=["encrypted", "cut zip", "cut gzip", "too deep"],
 )
 def test_an_archive_that_cannot_be_looked_into_is_sealed(data: bytes) -> None:
     assert scan.sealed("dump.bin", data)
 
 
-@pytest.mark.parametrize("data", [b"", b"plain", nested(3), zipped(b""), b"\x89PNG\r\n\x1a\n"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"plain", nested(3), zipped(b""), b"\x89PNG\r\n\x1a\n"],
+    ids=["nothing", "text", "three deep", "zip", "picture"],
+)
 def test_what_can_be_looked_into_is_not_sealed(data: bytes) -> None:
     assert not scan.sealed("dump.bin", data)
 
