@@ -265,8 +265,9 @@ def _shared(settings: Mapping[str, Any], component: str) -> Tree:
 def _tls(tls: Mapping[str, Any]) -> Tree:
     if not tls:
         return {"server": {"disabled": True}, "client": {"disabled": True}}
+    # Kraken's nginx does not start without a file for each of them.
     pairs = {
-        side: {"cert": {"path": tls[f"{side}_cert"]}, "key": {"path": tls[f"{side}_key"]}}
+        side: {part: {"path": tls[f"{side}_{part}"]} for part in ("cert", "key", "passphrase")}
         for side in ("server", "client")
     }
     return {"name": tls.get("name", "kraken"), "cas": [{"path": tls["ca"]}], **pairs}
