@@ -198,6 +198,8 @@ _BY_CODE = {
     "maas-mismatch": "docs/runbooks/maas-mismatch.md",
     "max-fail": "invoke show --nodes {node}",
     "maas-state": "docs/runbooks/maas-state.md",
+    "not-healthy": "invoke verify --nodes {node}",
+    "not-reliable": "docs/runbooks/not-reliable.md",
     "not-ours": "invoke reimage --nodes {node} --reason '...'",
     "other-image": "invoke reimage --nodes {node} --reason '...'",
     "play-failed": _SHOW,

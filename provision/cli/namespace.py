@@ -15,6 +15,7 @@ from provision.cli.commands import (
     looking,
     pools,
     power,
+    profiles,
     site,
     ticket,
     triage,
@@ -64,6 +65,7 @@ def collection() -> Collection:
             ),
         ),
         ("bmc", (bmcs.sel, bmcs.sensors, bmcs.fru, bmcs.firmware, bmcs.identify, bmcs.reset)),
+        ("profile", (profiles.learn,)),
         ("triage", (triage.list_, triage.show, triage.promote, triage.deny, triage.defer)),
         ("inventory", (inventories.check, inventories.import_)),
         (
