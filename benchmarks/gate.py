@@ -94,7 +94,7 @@ def _rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
         document = json.loads(done.stdout)
     except ValueError as exc:
         raise RuntimeError(f"verify ended with {done.returncode}: {done.stderr[-2000:]}") from exc
-    rows: list[dict[str, Any]] = document["nodes"]
+    rows: list[dict[str, Any]] = document["verdicts"]
     return rows
 
 

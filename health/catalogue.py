@@ -169,7 +169,7 @@ CHECKS: tuple[Check, ...] = (
 _LIMIT = re.compile(r"\$\{([\w.]+)\}")
 # Seconds for the whole collection of a level; a profile may state its own, for example
 # "collect.quick.total_s".
-_TOTAL_S = {Level.QUICK: 30.0, Level.FULL: 1800.0, Level.BURNIN: 14400.0}
+_TOTAL_S = {Level.QUICK: 25.0, Level.FULL: 1800.0, Level.BURNIN: 14400.0}
 
 
 def check(id: str) -> Check:

@@ -13,16 +13,18 @@ from health.check import Level
 from health.errors import EvidenceBroken
 from health.evidence import Context, Evidence
 from health.plan import CollectPlan
-from health.verdict import Verdict
+from health.verdict import Answer, Verdict
 from inventory.model import Profile
 from provision import ssh
 from provision.errors import SshFailed
 
 # A node under load may take this long to let us in, beyond what the collection takes.
-_SSH_S = 15.0
+_SSH_S = 10.0
 _MOST = 256 << 20  # bytes of evidence; the collector itself stays far below
-# Each is one ssh process here, which mostly waits. Those that hang must not keep the others waiting.
-AT_ONCE = 96
+# Each is one ssh process here, which mostly waits. Those that hang must not keep the others waiting: of
+# five hundred nodes the last to hang must begin soon enough to be done within a minute.
+AT_ONCE = 512
+TRIES = 2  # unknown is asked again once; then a human looks
 
 # What to judge evidence with, beside the evidence. The time is the controller's, when it was asked for.
 Knowing = Callable[[Evidence, float], Context]
@@ -104,13 +106,24 @@ async def judge_all(
     take: Callable[[str, GateResult], None],
     *,
     at_once: int = AT_ONCE,
+    tries: int = 1,
 ) -> None:
-    """Judge many nodes side by side and hand each result over as it comes: none is kept here."""
+    """Judge many nodes side by side and hand each result over as it comes: none is kept here.
+
+    Where the answer is unknown the node is asked again at once, up to `tries` times in all; not one that
+    took more than half of its time: it hangs, and would hang again.
+    """
     room = asyncio.Semaphore(at_once)
+    clock = asyncio.get_running_loop().time
 
     async def one(question: Question) -> None:
+        patience = (catalogue.plan(question.profile, level).deadline_s + _SSH_S) / 2
         async with room:
-            result = await judge_node(question, level)
-        take(question.target.node, result)
+            for _ in range(tries):
+                began = clock()
+                result = await judge_node(question, level)
+                take(question.target.node, result)
+                if result.verdict.answer is not Answer.UNKNOWN or clock() - began > patience:
+                    break
 
     await asyncio.gather(*(one(question) for question in questions))

@@ -29,8 +29,6 @@ from provision.errors import BadRequest, Refused
 from provision.gate import GateResult
 from provision.gate_memory import GateMemory
 
-_TRIES = 2  # unknown is asked again once; then a human looks
-
 
 @command(
     {
@@ -90,7 +88,7 @@ class _Asked:
         self._cards = 0
 
     async def all(self, nodes: Sequence[Node]) -> dict[str, Verdict]:
-        """Ask about all, and again about those where the answer is unknown; act on what is no."""
+        """Ask about all; where the answer is unknown, once more; act on what is no."""
         by_name = {node.name: node for node in nodes}
         answers: dict[str, Verdict] = {}
 
@@ -99,10 +97,8 @@ class _Asked:
             if self._recording:
                 self._keep(by_name[name], result)
 
-        left = list(nodes)
-        for _ in range(_TRIES):
-            await gate.judge_all([self._question(node) for node in left], self._level, take)
-            left = [node for node in left if answers[node.name].answer is Answer.UNKNOWN]
+        questions = [self._question(node) for node in nodes]
+        await gate.judge_all(questions, self._level, take, tries=gate.TRIES)
         if self._recording:
             await self._follow_up(answers)
             self._memory.learn()
