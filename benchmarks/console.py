@@ -340,7 +340,9 @@ def main() -> None:
     parser.add_argument("--record", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
-        asyncio.run(serve(Load(int(args.serve[0]), int(args.serve[1]), float(args.serve[2]))))
+        import uvloop
+
+        uvloop.run(serve(Load(int(args.serve[0]), int(args.serve[1]), float(args.serve[2]))))
         return
     if args.record:
         import uvloop

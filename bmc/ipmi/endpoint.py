@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _RECEIVE_BUFFER = 8 << 20
 _LARGEST = 2048  # bytes; BMCs send up to a few hundred
 _AT_ONCE = 512  # packets, before others have their turn
-_CALM, _PAUSE_S = 16, 0.001  # sessions up to which every packet is taken at once
+_CALM = 16  # sessions up to which every packet is taken when it comes
+_FEW, _PAUSE_S = 8, 0.001  # packets that are fewer than a waking is worth; how long to let more come
 
 
 class Endpoint:
@@ -115,14 +116,16 @@ class Endpoint:
     def _readable(self, sock: socket.socket) -> None:
         """Take what has come. With many sessions, look again only after a moment: waking for each
         packet by itself costs more than the packet."""
+        taken = 0
         try:
-            for _ in range(_AT_ONCE):
+            while taken < _AT_ONCE:
                 self.received(*sock.recvfrom(_LARGEST))
+                taken += 1
         except BlockingIOError:
             pass
         except OSError:  # of some packet that we sent; the deadline can tell of which
             return
-        if len(self._sessions) > _CALM:
+        if taken < _FEW and len(self._sessions) > _CALM:
             loop = asyncio.get_running_loop()
             loop.remove_reader(sock)
             loop.call_later(_PAUSE_S, self._listen, sock)
