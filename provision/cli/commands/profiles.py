@@ -23,7 +23,7 @@ from provision.access import Access
 from provision.cli.command import command
 from provision.cli.selection import NODES, POOL, RACK, node_sets, open_site, select
 from provision.errors import BadRequest, Refused
-from provision.profile_learning import Learned
+from provision.profile_learning import Merged
 
 _GOOD = frozenset({Pool.RELIABLE, Pool.SPARE})
 
@@ -35,12 +35,19 @@ _GOOD = frozenset({Pool.RELIABLE, Pool.SPARE})
         "pool": POOL,
         "name": "name of the new profile; required",
         "trust": "node set: believe these although they are not reliable, as for the first node of its kind",
+        "level": "quick, or full to learn speeds too, on idle nodes",
         "out": "file to write it into (default: stdout)",
     },
     lists=("rack",),
 )
 def learn(
-    nodes: str = "", rack: Sequence[str] = (), pool: str = "", name: str = "", trust: str = "", out: str = ""
+    nodes: str = "",
+    rack: Sequence[str] = (),
+    pool: str = "",
+    name: str = "",
+    trust: str = "",
+    level: str = "quick",
+    out: str = "",
 ) -> None:
     """Write a hardware profile from known-good nodes of one kind, to be read over and kept in the site."""
     if not name.strip():
@@ -48,15 +55,13 @@ def learn(
     access = open_site(prepare=True)
     chosen = select(access, nodes, rack, pool)
     _all_good(access, chosen, trust)
-    base = access.profile(chosen[0])
-    found = asyncio.run(_evidence(access, chosen, base))
-    learned = profile_learning.learn(base, name, found)
-    if learned.wrong:
-        first = learned.wrong[0]
-        more = f", and {len(learned.wrong) - 1} more" if len(learned.wrong) > 1 else ""
-        node, _, what = first.partition(": ")
+    like = access.profile(chosen[0])
+    learned = asyncio.run(_learned(access, chosen, name, like, _level(level)))
+    if learned.doubts:
+        more = f", and {len(learned.doubts) - 1} more" if len(learned.doubts) > 1 else ""
+        node, _, what = learned.doubts[0].partition(": ")
         raise Refused("not-healthy", node, f"no profile is learned from it: {what}{more}")
-    text = as_yaml(learned, fold(found))
+    text = as_yaml(learned, fold(node.name for node in chosen))
     if out:
         Path(out).write_text(text, encoding="utf-8")
     else:
@@ -64,13 +69,14 @@ def learn(
     sys.stdout.flush()
     for what, why in sorted(learned.left_out.items()):
         sys.stderr.write(f"left out: {what}: {why}\n")
+    limits, checks = len(learned.profile.limits), len(learned.profile.checks)
     sys.stderr.write(
-        f"{name}: {len(learned.profile.limits)} limits and {len(learned.profile.checks)} checks from "
-        f"{fold(found)}; read it over, then put it into {access.site.path / 'profiles.yaml'}\n"
+        f"{name}: {limits} limits and {checks} checks from {fold(node.name for node in chosen)}\n"
+        f"  next: read it over, then put it into {access.site.path / 'profiles.yaml'}\n"
     )
 
 
-def as_yaml(learned: Learned, source: str) -> str:
+def as_yaml(learned: Merged, source: str) -> str:
     """Return the profile in the form of profiles.yaml."""
     profile = learned.profile
     entry = {
@@ -98,9 +104,26 @@ def _all_good(access: Access, nodes: Sequence[Node], trust: str) -> None:
             )
 
 
-async def _evidence(access: Access, nodes: Sequence[Node], base: Profile) -> Mapping[str, Evidence]:
-    """Collect all that a quick gate can look at. Raises Refused where a node gives no whole evidence."""
-    plan = catalogue.plan(replace(base, checks=()), Level.QUICK)
+def _level(text: str) -> Level:
+    try:
+        return Level(text)
+    except ValueError as error:
+        raise BadRequest("--level", f"{text} is no level", f"one of {', '.join(Level)}") from error
+
+
+async def _learned(access: Access, nodes: Sequence[Node], name: str, like: Profile, level: Level) -> Merged:
+    """Collect twice: some items are collected only where a profile states a limit, so learn it first."""
+    first = await _evidence(access, nodes, replace(like, checks=()), Level.QUICK)
+    bare = profile_learning.learn(first, name, like).profile
+    found = await _evidence(access, nodes, replace(bare, checks=()), level)
+    return profile_learning.learn(found, name, like)
+
+
+async def _evidence(
+    access: Access, nodes: Sequence[Node], by: Profile, level: Level
+) -> Mapping[str, Evidence]:
+    """Collect all that a gate of `level` can look at. Raises Refused where evidence is not whole."""
+    plan = catalogue.plan(by, level)
 
     async def one(node: Node) -> Evidence:
         nonce = secrets.token_hex(16)
