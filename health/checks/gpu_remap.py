@@ -18,7 +18,9 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     watch = limits.optional_number(profile, "gpu.remap.rows_watch", gpu.ROWS_WATCH)
     report = smi_report(evidence)
     findings = [found for one in report.gpus for found in gpu.remap(one, wanted=True, watch=watch)]
-    return conclude(ID, findings, f"no remapping pending or failed on {report.attached} GPUs")
+    rows = [count for one in report.gpus if (count := gpu.remapped_rows(one)) is not None]
+    metrics = {"gpu.remapped_rows": max(rows)} if rows else {}
+    return conclude(ID, findings, f"no remapping pending or failed on {report.attached} GPUs", metrics)
 
 
 CHECK = Check(id=ID, level=Level.QUICK, collects=(NVIDIA_SMI,), judge=judge)

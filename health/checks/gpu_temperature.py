@@ -18,7 +18,10 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
     margin = limits.optional_number(profile, "gpu.temperature_margin_c", 5)
     found = gpus(evidence, profile)
     findings = [finding for one in found for finding in gpu.temperature(one, wanted=True, margin=margin)]
-    return conclude(ID, findings, f"{len(found)} GPUs at least {margin:.0f} degrees from slowing down")
+    left = [value for one in found if (value := gpu.temperature_left(one)) is not None]
+    metrics = {"gpu.margin_c": min(left)} if left else {}
+    said = f"{len(found)} GPUs at least {margin:.0f} degrees from slowing down"
+    return conclude(ID, findings, said, metrics)
 
 
 CHECK = Check(id=ID, level=Level.QUICK, collects=(NVIDIA_SMI,), judge=judge)

@@ -30,7 +30,9 @@ def judge(evidence: Evidence, profile: Profile) -> Outcome:
                 no_inodes = any(row.mount == mount for row in rows) and rows is inodes
                 if not no_inodes:
                     findings.append(Finding("disk", mount, f"{name} shows no {mount}", Action.INVESTIGATE))
-    return conclude(ID, findings, f"{len(space)} file systems under {most:.0f} % full")
+    used = [row.used_percent for row in space if row.mount in mounts and row.used_percent is not None]
+    metrics = {"disk.used_percent": float(max(used))} if used else {}
+    return conclude(ID, findings, f"{len(space)} file systems under {most:.0f} % full", metrics)
 
 
 CHECK = Check(id=ID, level=Level.QUICK, collects=(SPACE, INODES), judge=judge)

@@ -72,11 +72,16 @@ def _has_all_counters(gpu: Gpu, section: str) -> bool:
     return flagged and all(gpu.number(f"{section}/{name}") is not None for name in names)
 
 
+def remapped_rows(gpu: Gpu) -> float | None:
+    """Return how many rows have been replaced after uncorrected errors, or None where it does not say."""
+    return gpu.number("remapped_rows/uncorrectable_error")
+
+
 def remap(gpu: Gpu, *, wanted: bool, watch: float = ROWS_WATCH) -> Iterator[Finding]:
     """Judge remapped rows: none pending, none failed, not too many."""
     pending = gpu.value("remapped_rows/pending")
     failed = gpu.value("remapped_rows/remapping_failure_occurred")
-    rows = gpu.number("remapped_rows/uncorrectable_error")
+    rows = remapped_rows(gpu)
     if failed == "Yes":
         yield Finding("gpu", gpu.name, "a row could not be remapped: no spare is left", Action.VENDOR_TICKET)
     if pending == "Yes":
@@ -166,13 +171,17 @@ def fabric(gpu: Gpu, *, wanted: bool) -> Iterator[Finding]:
         yield Finding("nvlink", gpu.name, "the fabric's bandwidth is degraded", Action.GPU_RESET)
 
 
-def temperature(gpu: Gpu, *, wanted: bool, margin: float = 0) -> Iterator[Finding]:
-    """Judge the distance to the slowdown temperature; `margin` in degrees."""
+def temperature_left(gpu: Gpu) -> float | None:
+    """Return how many degrees there are to the slowdown temperature, or None where it does not say."""
     left = gpu.number("temperature/gpu_t_limit_temp")
     now = gpu.number("temperature/gpu_current_temp")
     slow = gpu.number("temperature/gpu_slowdown_temp")
-    if left is None and now is not None and slow is not None:
-        left = slow - now
+    return slow - now if left is None and now is not None and slow is not None else left
+
+
+def temperature(gpu: Gpu, *, wanted: bool, margin: float = 0) -> Iterator[Finding]:
+    """Judge the distance to the slowdown temperature; `margin` in degrees."""
+    left = temperature_left(gpu)
     if left is None:
         if wanted:
             yield unreadable(gpu, "the temperature")
