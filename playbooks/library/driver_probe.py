@@ -99,9 +99,14 @@ _KINDS = {"gpus": "GPUs", "switches": "NVSwitches", "nics": "network cards"}
 
 
 def version_key(release: str) -> list[tuple[int, int, str]]:
-    """Return what kernel releases are sorted by: numbers as numbers, and -rc before the release."""
-    parts = re.findall(r"\d+|[a-z]+", release.replace("-rc", "~rc"))
-    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
+    """Return what kernel releases are sorted by: numbers as numbers, and a candidate before its release."""
+    key = []
+    for part in re.findall(r"\d+|[a-z]+", release):
+        if part.isdigit():
+            key.append((2, int(part), ""))
+        else:
+            key.append((-1, 0, "") if part == "rc" else (1, 0, part))
+    return [*key, (0, 0, "")]
 
 
 def newest_kernel(images: list[str]) -> str:

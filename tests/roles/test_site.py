@@ -1,4 +1,7 @@
-"""A whole small site from Muster's roles: what serves, what is served, and what a reboot leaves."""
+"""A whole small site from Muster's roles: what serves, what is served, and what a reboot leaves.
+
+All in one file, so that one worker of pytest makes the site, and makes it once.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from provision.ansible import PlayEventKind
-from tests.roles import stubs
+from tests.roles import oci, stubs
 from tests.roles.conftest import PLAYBOOKS
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
@@ -118,3 +121,41 @@ def test_parts_that_are_left_out_are_named_with_the_reason(fresh):
     log = (node.folder / "ansible.log").read_text()
     assert "nvidia_driver: no gpu in muster_hardware" in log
     assert "kraken_agent: not in muster_services" in log
+
+
+@pytest.fixture(scope="module")
+def digest(site) -> str:
+    """The digest of an image that was pushed into the registry."""
+    return oci.push(site.infra, "127.0.0.1:5000", "lab/site:1")
+
+
+def test_an_image_is_pulled_on_four_nodes_with_the_digest_that_was_pushed(site, digest):
+    for node in site.nodes:
+        assert oci.pulled(node, f"docker.io/lab/site@{digest}") == digest
+    assert oci.pulled(site.puller, "registry.example/lab/site:1") == digest
+
+
+def test_what_the_registry_lacks_is_refused_and_not_fetched_from_outside(site, digest):
+    absent = "docker.io/library/absent:1"
+    refused = site.puller.run(f"{oci.PULL} {absent}")
+    assert refused.returncode != 0
+    assert "not found" in refused.stderr
+    assert "registry-1.docker.io" not in refused.stderr
+
+    variables = site.variables[site.puller.spec.name]
+    opened = site.puller.roles("registry_client", **variables | {"registry_client_wan_fallback": True})
+    assert opened.ok, opened
+    assert "registry-1.docker.io" in site.puller.run(f"timeout 20 {oci.PULL} {absent}").stderr
+    closed = site.puller.roles("registry_client", **variables)
+    assert (closed.ok, closed.changed) == (True, 1)
+    assert "registry-1.docker.io" not in site.puller.run(f"{oci.PULL} {absent}").stderr
+
+
+def test_only_named_networks_may_push(site):
+    url = f"http://{site.infra.spec.address}:5000/v2/lab/other/blobs/uploads/"
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=10)
+    assert refused.value.code == 403
+    allowed = url.replace(site.infra.spec.address, "127.0.0.1")
+    script = f'import urllib.request as u; print(u.urlopen(u.Request("{allowed}", method="POST")).status)'
+    assert site.infra.read(f"python3 -c '{script}'") == "202"

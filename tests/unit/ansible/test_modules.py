@@ -20,8 +20,17 @@ def load(name: str) -> ModuleType:
     return module
 
 
-probe, units, accounts, drop_ins, packages = map(
-    load, ("node_probe", "current_units", "accounts", "drop_ins", "held_packages")
+probe, units, accounts, drop_ins, packages, drivers, snapshots = map(
+    load,
+    (
+        "node_probe",
+        "current_units",
+        "accounts",
+        "drop_ins",
+        "held_packages",
+        "driver_probe",
+        "apt_snapshots",
+    ),
 )
 
 
@@ -155,3 +164,64 @@ def test_an_account_is_made_changed_or_left_alone():
 @pytest.mark.parametrize(("written", "mode"), [("0440", 0o440), (600, 0o600), ("644", 0o644)])
 def test_modes_are_octal_however_they_are_written(written, mode):
     assert drop_ins.wanted_mode(written) == mode
+
+
+@pytest.mark.parametrize(
+    ("images", "newest"),
+    [
+        (["vmlinuz-6.1.0-9-amd64", "vmlinuz-6.1.0-28-amd64"], "6.1.0-28-amd64"),
+        (["vmlinuz-6.8.0-rc7", "vmlinuz-6.8.0"], "6.8.0"),
+        (["vmlinuz-6.8.0-57-generic", "vmlinuz-6.11.0-21-generic"], "6.11.0-21-generic"),
+        (["vmlinuz-6.8.0-57-generic", "vmlinuz-6.9.0-1-generic.old"], "6.8.0-57-generic"),
+        ([], ""),
+    ],
+)
+def test_the_newest_kernel_is_the_one_that_the_next_boot_takes(images, newest):
+    assert drivers.newest_kernel(images) == newest
+
+
+def test_devices_are_told_apart_by_class_and_maker():
+    told = (
+        "0000:03:00.0 VGA compatible controller [0300]: ASPEED Technology [1a03:2000]\n"
+        "0000:18:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n"
+        "0000:07:00.0 Bridge [0680]: NVIDIA Corporation Device [10de:22a3]\n"
+        "0000:3a:00.0 Infiniband controller [0207]: Mellanox MT2910 [15b3:1021]\n"
+        "0000:3b:00.1 Ethernet controller [0200]: Mellanox MT2892 [15b3:101d]\n"
+        "0000:3c:00.0 Ethernet controller [0200]: Intel Corporation X710 [8086:1572]\n"
+    )
+    assert drivers.devices(told) == {
+        "gpus": ["0000:18:00.0"],
+        "switches": ["0000:07:00.0"],
+        "nics": ["0000:3a:00.0", "0000:3b:00.1"],
+    }
+
+
+def test_all_that_speaks_against_a_driver_is_said_at_once():
+    node = {"kernel": "6.1.0-9", "newest": "6.1.0-28", "headers": False, "secure_boot": True, "gpus": ["a"]}
+    against = drivers.unbuildable(node, signed=False) + drivers.too_few(node, {"gpus": 8})
+    assert [text.split()[0] for text in against] == ["Secure", "kernel", "no", "1"]
+    good = node | {"newest": "6.1.0-9", "headers": True}
+    assert drivers.unbuildable(good, signed=True) == []
+    assert drivers.secure_boot("EFI variables are not supported on this system\n") is None
+    assert drivers.secure_boot("SecureBoot enabled\n") is True
+
+
+SOURCE = {"name": "cuda", "url": "http://x/cuda", "suite": "./", "components": [], "architectures": ["amd64"],
+          "filter": "", "keyring": ""}  # fmt: skip
+
+
+def test_a_flat_source_is_mirrored_whole_and_published_under_a_suite():
+    assert snapshots.mirror_command(SOURCE)[-3:] == ["cuda", "http://x/cuda", "./"]
+    assert snapshots.distribution(SOURCE) == "stable"
+    suite = SOURCE | {"suite": "bookworm", "components": ["main"], "filter": "chrony", "keyring": "/k.gpg"}
+    assert snapshots.mirror_command(suite)[2:] == [
+        "-architectures=amd64", "-filter=chrony", "-filter-with-deps", "-keyring=/k.gpg", "cuda", "http://x/cuda",
+        "bookworm", "main",
+    ]  # fmt: skip
+
+
+def test_what_is_published_is_read_by_place():
+    told = (
+        '[{"Prefix": "cuda", "Distribution": "stable", "Sources": [{"Component": "main", "Name": "cuda-1"}]}]'
+    )
+    assert snapshots.published(told) == {("cuda", "stable"): ["cuda-1"]}
