@@ -57,7 +57,9 @@ async def _serve(settings: Settings) -> dict[str, float]:
     access = Access.open(settings)
     works = {**flow.works(PlayPool(1)), "configured": _no_play}
     with runner.lock(settings.state) as say:
-        await engine.start(flow.Hands(access, SiteMaas(access.maas_within), works))
+        # Plays that are left out take no time: no queue of theirs may slow the others down.
+        hands = flow.Hands(access, SiteMaas(access.maas_within), works)
+        await engine.start(hands, ansible_slots=64)
         say(True)
         while not access.store.going():
             await asyncio.sleep(0.05)

@@ -35,11 +35,14 @@ _log = logging.getLogger(__name__)
 _APPLICATION = "muster"
 # Pinned: by default it is a hash of the source, and an edit would strand every run under way.
 _VERSION = "2"
+# Runs and their nodes only wait for their parts. Those stand in two other queues, or all places
+# might be taken by who waits.
 _RUNS = "runs"
-_NODES = "nodes"
-# Each queue asks the database this often, idle or not: six of them were most of an idle runner's cost.
+_PARTS = "parts"  # in shares of the caps, each with so many places
+_PLACES = 32
+_PLAYS = "plays"  # so many places in each process
+# Each queue asks the database this often, idle or not: that is most of an idle runner's cost.
 _POLL_S = 1.0
-_CAPS = {Cap.BMC: 32, Cap.MAAS: 32, Cap.GATE: 64}
 _PENDING = ["PENDING", "ENQUEUED", "DELAYED"]
 _ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 
@@ -90,31 +93,37 @@ async def _stage(name: str, node: str, run: str, options: dict[str, Any]) -> dic
 @_durable(name="leg_of_node")
 async def _leg_of_node(names: list[str], node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    for name in names:
-        result = await _stage(name, node, run, options)
-        if not result["ok"]:
-            break
-    _ends()
+    try:
+        for name in names:
+            result = await _stage(name, node, run, options)
+            if not result["ok"]:
+                break
+    finally:
+        _ends()
     return result
 
 
 @_durable(name="node_of_run")
 async def _node_of_run(node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    for leg in flow.legs(Options(**options)):
-        result = await _capped(leg, node, run, options)
-        if not result["ok"]:
-            break
-    _ends()
+    try:
+        for leg in flow.legs(Options(**options)):
+            result = await _capped(leg, node, run, options)
+            if not result["ok"]:
+                break
+    finally:
+        _ends()
     return result
 
 
 async def _capped(leg: flow.Leg, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
     """Run one leg as a child under its cap and wait for it."""
     access = _hands().access
-    key = flow.partition(leg.cap, access.node(node), access)
+    queue, key = _PLAYS, None
+    if leg.cap is not Cap.ANSIBLE:
+        queue, key = _PARTS, flow.share(leg.cap, access.node(node), access)
     with SetWorkflowID(f"{DBOS.workflow_id}/{leg.cap}"), SetEnqueueOptions(queue_partition_key=key):
-        handle = await DBOS.enqueue_workflow_async(leg.cap, _leg_of_node, list(leg.steps), node, run, options)
+        handle = await DBOS.enqueue_workflow_async(queue, _leg_of_node, list(leg.steps), node, run, options)
     return await _result(handle, options)
 
 
@@ -149,7 +158,9 @@ async def _run(run: str, nodes: list[str], options: dict[str, Any]) -> dict[str,
     handles = []
     for node in nodes:
         with SetWorkflowID(f"{DBOS.workflow_id}/{node}"):
-            handles.append(await DBOS.enqueue_workflow_async(_NODES, _node_of_run, node, run, options))
+            handles.append(await DBOS.enqueue_workflow_async(_RUNS, _node_of_run, node, run, options))
+        if _process.finish is not None:
+            _process.finish.expect(handles[-1].workflow_id)
     failed = 0
     for node, handle in zip(nodes, handles, strict=True):
         try:
@@ -180,7 +191,7 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
         "executor_id": executor,
         "log_level": "ERROR",
         "system_database_url": url,
-        "notification_listener_polling_interval_sec": 0.25,
+        "notification_listener_polling_interval_sec": 60.0,  # nothing here sends or waits for any
     }
     engine = _sqlite_engine(url)
     if engine is not None:
@@ -191,14 +202,10 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
     _process.client = Client(url)
     _process.finish = FinishLine(_process.client.ended)
     DBOS.launch()
-    for cap, size in _CAPS.items():
-        await DBOS.register_queue_async(cap, partition_concurrency=size, polling_interval_sec=_POLL_S)
-    await DBOS.register_queue_async(
-        Cap.ANSIBLE, worker_concurrency=ansible_slots, polling_interval_sec=_POLL_S
-    )
-    # Whoever waits for children must not stand in their queue.
-    await DBOS.register_queue_async(_NODES, worker_concurrency=1024, polling_interval_sec=_POLL_S)
-    await DBOS.register_queue_async(_RUNS, worker_concurrency=64, polling_interval_sec=_POLL_S)
+    register = functools.partial(DBOS.register_queue_async, polling_interval_sec=_POLL_S)
+    await register(_PARTS, partition_concurrency=_PLACES)
+    await register(_PLAYS, worker_concurrency=ansible_slots)
+    await register(_RUNS)
 
 
 async def stop() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Collection
 
+_MANY = 128  # parts; with more of them a look costs more, and there are fewer
 _RECORD_S = 0.1  # what the record of an end takes, mostly
 
 
@@ -22,16 +23,24 @@ class FinishLine:
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._looking: asyncio.Task[None] | None = None
 
-    async def passed(self, part: str) -> None:
-        """Return once `part` has ended, however it ended. Raises what looking raised."""
-        answer = self._waiting.get(part)
-        if answer is None:
-            answer = self._waiting[part] = asyncio.get_running_loop().create_future()
+    def expect(self, part: str) -> None:
+        """Have `part` watched from now on; `passed` is going to be asked for it."""
+        if part not in self._waiting:
+            self._waiting[part] = asyncio.get_running_loop().create_future()
         if self._looking is None:
             # Not in the asker's context: the engine would take what is asked there for its workflow's.
             self._looking = asyncio.create_task(self._look(), context=contextvars.Context())
+
+    async def passed(self, part: str) -> None:
+        """Return once `part` has ended, however it ended. Raises what looking raised."""
+        self.expect(part)
+        answer = self._waiting[part]
         # Whoever stops waiting must not take the answer from the others.
-        await asyncio.shield(answer)
+        try:
+            await asyncio.shield(answer)
+        finally:
+            if answer.done() and self._waiting.get(part) is answer:
+                del self._waiting[part]
 
     def ends(self, part: str) -> None:
         """Tell those who wait that `part` ends here now; its record follows within a moment."""
@@ -39,11 +48,10 @@ class FinishLine:
 
     async def _look(self) -> None:
         try:
-            while self._waiting:
-                asked = tuple(self._waiting)
+            while asked := tuple(part for part, answer in self._waiting.items() if not answer.done()):
                 for part in await asyncio.to_thread(self._ended, asked):
                     self._tell(part, None)
-                await asyncio.sleep(self._round_s)
+                await asyncio.sleep(self._round_s * max(1.0, len(asked) / _MANY))
         except Exception as error:  # noqa: BLE001  handed to everybody who waits, who know what to do
             for part in tuple(self._waiting):
                 self._tell(part, error)
@@ -51,7 +59,7 @@ class FinishLine:
             self._looking = None
 
     def _tell(self, part: str, error: Exception | None) -> None:
-        answer = self._waiting.pop(part, None)
+        answer = self._waiting.get(part)
         if answer is None or answer.done():
             return
         if error is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,7 +41,7 @@ STORE_AWAY = (StoreBusy, StoreFull, StoreUnreachable)
 
 
 class Cap(StrEnum):
-    """What a stage shares with others: the queue that bounds how many run at once."""
+    """What a stage shares with others, and what bounds how many run at once."""
 
     BMC = "bmc"
     MAAS = "maas"
@@ -91,13 +92,16 @@ def legs(options: Options) -> tuple[Leg, ...]:
     return tuple(Leg(cap, tuple(step.name for step in steps)) for cap, steps in grouped)
 
 
-def partition(cap: Cap, node: Node, access: Access) -> str:
+def share(cap: Cap, node: Node, access: Access) -> str:
     """Return which share of the cap a node counts against: its BMC subnet, its rack controller."""
     if cap is Cap.BMC:
-        return node.bmc.subnet
+        return f"{cap} {node.bmc.subnet}"
     if cap is Cap.MAAS:
-        return access.site.rack_of(node).controller
-    return "all"
+        return f"{cap} {access.site.rack_of(node).controller}"
+    if cap is Cap.GATE:
+        # The gate bears twice as many at once as the others.
+        return f"{cap} {zlib.crc32(node.name.encode()) % 2}"
+    return str(cap)
 
 
 @dataclass(frozen=True, slots=True)
