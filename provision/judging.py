@@ -11,6 +11,7 @@ from inventory.model import Node, Profile
 from provision.access import Access
 from provision.gate import GateResult, Question
 from provision.gate_memory import GateMemory
+from provision.ranking import SHADOW
 
 
 def question(access: Access, node: Node, memory: GateMemory, profile: Profile | None = None) -> Question:
@@ -34,7 +35,7 @@ def record(
         run=run,
         level=str(level),
         answer=str(result.verdict.answer),
-        reasons=[str(reason) for reason in result.verdict.reasons],
+        reasons=[f"{one}{'' if one.gates else SHADOW}" for one in result.verdict.reasons],
         evidence=str(path),
         collected_at=result.collected_at,
     )

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 RECENT = timedelta(days=30)  # failures older than this are forgotten
 MEMORY = timedelta(days=180)  # holds are remembered longer: what was repaired often is not repaired
+SHADOW = " [shadow]"  # ends a reason of a check that reports and does not gate: it is not held against a node
 _FAILURE = 10
 _OFFENCE = 8
 _WARNING = 2

@@ -12,7 +12,7 @@ from inventory.model import Node, Pool, Site
 from inventory.records import Answer, Event, EventKind, NodeState
 from provision import advice, slurm
 from provision.access import Access
-from provision.ranking import MEMORY, RECENT, Past, Rank, rank
+from provision.ranking import MEMORY, RECENT, SHADOW, Past, Rank, rank
 
 _HOLDS = frozenset({str(Pool.QUARANTINE), str(Pool.REPAIR)})
 _MOST_EVENTS = 1_000_000
@@ -96,11 +96,15 @@ def pasts(access: Access, nodes: Sequence[Node], now: datetime) -> tuple[Past, .
                 failures=failures[node.name],
                 # What was recorded without a serial is the name's; with one, the hardware's.
                 offences=offences["name", node.name] + offences["serial", node.serial or ""],
-                warnings=len(verdict.reasons) if verdict is not None and yes else 0,
+                warnings=_warnings(verdict.reasons) if verdict is not None and yes else 0,
                 last_yes=verdict.ts if verdict is not None and yes else None,
             )
         )
     return tuple(found)
+
+
+def _warnings(reasons: Iterable[str]) -> int:
+    return sum(not reason.endswith(SHADOW) for reason in reasons)
 
 
 def _count_failures(events: Iterable[Event]) -> Counter[str]:

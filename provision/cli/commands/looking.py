@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from inventory.model import Node, Pool
-from inventory.records import AUTOMATION, NodeState
+from inventory.records import AUTOMATION, Answer, NodeState
 from provision import advice, runs
 from provision.access import Access
 from provision.cli import progress, render
@@ -52,11 +52,20 @@ def _rack_row(name: str, nodes: Sequence[Node], states: dict[str, NodeState]) ->
 
 
 def _needs_a_human(state: NodeState) -> bool:
-    return state.failed_stage is not None and state.in_stage is None
+    return state.in_stage is None and (state.failed_stage is not None or _unjudged(state))
+
+
+def _unjudged(state: NodeState) -> bool:
+    """Say whether the gate could not tell: that neither admits nor condemns, so a human looks."""
+    return state.last_verdict is Answer.UNKNOWN
 
 
 @command(
-    {**_SELECT, "failed": "only nodes whose last stage failed", "stage": "only nodes in or at this stage"},
+    {
+        **_SELECT,
+        "failed": "only nodes that need a human: a stage failed, or the gate could not judge",
+        "stage": "only nodes in or at this stage",
+    },
     lists=("rack",),
 )
 def nodes(
@@ -87,7 +96,12 @@ def _node_row(node: Node, state: NodeState, now: datetime) -> dict[str, object]:
     since = max(
         (t for t in (state.stage_at, state.in_stage_at, state.failed_at, state.pool_since) if t), default=None
     )
-    reason = f"{state.reason_code}: {state.reason}" if state.failed_stage else ""
+    reason, follow = "", None
+    if state.failed_stage:
+        reason, follow = f"{state.reason_code}: {state.reason}", state.next
+    elif _unjudged(state):
+        reason = f"gate-unknown: the gate could not judge it {_ago(state.last_verdict_at)}"
+        follow = f"invoke show --nodes {node.name}"
     return {
         "node": node.name,
         "stage": _stage_text(state),
@@ -100,7 +114,7 @@ def _node_row(node: Node, state: NodeState, now: datetime) -> dict[str, object]:
         "address": node.address or state.address,
         "image": state.image,
         "verdict": state.last_verdict,
-        "next": state.next if state.failed_stage else None,
+        "next": follow,
     }
 
 
