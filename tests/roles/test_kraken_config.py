@@ -68,8 +68,8 @@ def test_with_tls_every_component_has_all_that_kraken_asks_for(component):
 
 
 def test_a_key_that_kraken_does_not_know_is_refused_by_its_full_name():
-    extra = {"agent": {"scheduler": {"conn": {"bandwith": {"enable": True}}}}}
-    with pytest.raises(ValueError, match=r"agent does not know scheduler\.conn\.bandwith$"):
+    extra = {"agent": {"scheduler": {"conn": {"bandwidths": {"enable": True}}}}}
+    with pytest.raises(ValueError, match=r"agent does not know scheduler\.conn\.bandwidths$"):
         kraken.render(settings(extra=extra), "agent")
     backends = [{"namespace": ".*", "backend": {"testfs": {}}, "must_be_ready": True}]
     with pytest.raises(ValueError, match=r"backends\[0\]\.must_be_ready"):
