@@ -32,7 +32,7 @@ sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Pa
 USER, PASSWORD = "admin", "bench-secret"
 PORT = 9623
 WEB_PORT = 9443
-NET = "127.63"
+NET = "127.163"
 DELAY_S = 0.010
 SUITE = 17
 SWEEP_AT_ONCE = 128  # enough to hide the latency, few enough not to queue at the BMCs

@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
 
 USER, PASSWORD = "admin", "bench-secret"
-NET = "127.64"
+NET = "127.164"
 TICK_S = 0.1
 LOSS_PERCENT = 1.0
 RESET_DARK_S = 5.0

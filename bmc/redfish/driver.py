@@ -221,10 +221,7 @@ class Redfish:
     async def _chassis_sensors(self, chassis: Resource) -> list[Reading]:
         modern = chassis.link("Sensors")
         if modern is not None:
-            try:
-                members = await self.client.members(modern)
-            except Unsupported:
-                members = ()
+            members = await self._parts(modern)
             if members:
                 return [reading for member in members if (reading := readings.sensor(member))]
         old: list[Reading] = []
@@ -239,11 +236,17 @@ class Redfish:
         layout = await self.layout()
         found = {"system": _fields(layout.system), "chassis": _fields(layout.chassis)}
         for part in ("Processors", "Memory"):
-            path = layout.system.link(part)
-            for member in await self.client.members(path) if path else ():
+            for member in await self._parts(layout.system.link(part)):
                 name = member.text("Name") or member.text("Id") or member.path
                 found[name if name not in found else member.path] = _fields(member)
         return {name: fields for name, fields in found.items() if fields}
+
+    async def _parts(self, path: str | None) -> tuple[Resource, ...]:
+        """Return a collection's members: none where its link leads nowhere."""
+        try:
+            return await self.client.members(path) if path else ()
+        except Unsupported:
+            return ()
 
     # --- the controller
 
