@@ -15,15 +15,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
+from inventory.errors import InventoryError
 from provision.errors import RunnerBusy, RunnerStartFailed
 from provision.settings import Settings
 
+if TYPE_CHECKING:
+    from provision.access import Access
+
 _READY = "ready"
 _QUIET_S = 20.0
+_OWED_S = 3600.0
 _TAKE_S = 1.0  # whoever looks at the lock holds it for a moment; that is not a runner
 _BUSY = 3  # exit status of a runner that found another one
 
@@ -82,7 +87,7 @@ def running(state: Path) -> bool:
         return False
 
 
-def ensure(settings: Settings, *, patience_s: float = 30.0) -> None:
+def ensure(settings: Settings, *, patience_s: float = 90.0) -> None:
     """Start a runner in the background unless one takes up runs. Raises RunnerStartFailed.
 
     Call it after a run was enqueued: a runner that is about to end says so before it looks for
@@ -142,19 +147,36 @@ async def serve(settings: Settings, say: Callable[[bool], None], *, quiet_s: flo
     hands = flow.Hands(access, SiteMaas(access.maas_within), flow.works(PlayPool(slots)))
     await engine.start(hands, executor=settings.executor, ansible_slots=slots)
     say(True)
+    showing = asyncio.create_task(_show_pools(access))
     try:
         await _until_idle(settings, say, stop, quiet_s)
     finally:
+        showing.cancel()
         await engine.stop()
+
+
+async def _show_pools(access: Access, *, every_s: float = 30.0) -> None:
+    """Show MAAS the pools that it could not be shown while it was away."""
+    from provision.pools.mirror import make_up
+
+    while True:
+        with suppress(InventoryError):  # the store is away; the next round finds it
+            await make_up(access)
+        await asyncio.sleep(every_s)
 
 
 async def _until_idle(
     settings: Settings, say: Callable[[bool], None], stop: asyncio.Event, quiet_s: float | None
 ) -> None:
     from provision import engine
+    from provision.pools import owed
 
     with closing(engine.Client(settings.engine_database)) as client:
+        # A MAAS that is away is waited for, but not for ever: what it is owed stays written down.
+        patience = time.monotonic() + _OWED_S
         while await engine.quiet(client, stop, quiet_s=quiet_s) and not stop.is_set():
+            if owed.load(settings.state) and time.monotonic() < patience:
+                continue
             # From here on a command starts our successor; what was enqueued before is still ours.
             say(False)
             if not await asyncio.to_thread(client.busy):

@@ -158,6 +158,19 @@ def cancel(access: Access, run: str, who: str, reason: str) -> int:
     return count
 
 
+def give_up(access: Access, run: str) -> bool:
+    """End a run, as interrupted, that has no work left in the engine. Returns whether this ended it.
+
+    For whoever has looked more than once: between the engine's last write and the run's end there
+    is a moment.
+    """
+    if known(access, run).state is not RunState.RUNNING:
+        return False
+    ended = access.store.end_run(run, RunState.INTERRUPTED)
+    access.store.halt(run)
+    return ended
+
+
 def keep_going(access: Access, run: str) -> Callable[[], bool]:
     """Return a function that says whether the run has work left, and wakes a runner if none is there."""
     from provision import engine

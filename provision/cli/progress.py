@@ -60,18 +60,20 @@ class Watching:
 def watch(access: Access, run: str, how: Watching) -> bool:
     """Follow a run until it ends; True when it did, False when the time was up."""
     deadline = time.monotonic() + how.timeout_s if how.timeout_s else None
+    pulse = _Pulse(runs.keep_going(access, run))
     if how.lines or how.json:
-        for event in _events(access, run, deadline):
+        for event in _events(access, run, deadline, pulse):
             _print_line(event, as_json=how.json)
     else:
-        _draw(access, run, deadline)
+        _draw(access, run, deadline, pulse)
+    if pulse.stopped:
+        runs.give_up(access, run)
     return access.store.run(run).state is not RunState.RUNNING
 
 
-def _events(access: Access, run: str, deadline: float | None) -> Iterator[Event]:
+def _events(access: Access, run: str, deadline: float | None, has_work: _Pulse) -> Iterator[Event]:
     """Yield the run's events as they happen, until it ends or the deadline passes."""
     last = 0
-    has_work = _Pulse(runs.keep_going(access, run))
     while True:
         ended = access.store.run(run).state is not RunState.RUNNING
         for event in access.store.events(run=run, after=last):
@@ -97,7 +99,12 @@ class _Pulse:
         self._next = time.monotonic() + self._every_s
         # The engine's last write and the run's end are not one transaction: look thrice.
         self._idle = 0 if self._look() else self._idle + 1
-        return self._idle < 3
+        return not self.stopped
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the engine has had no work for the run for several looks."""
+        return self._idle >= 3
 
 
 def _print_line(event: Event, *, as_json: bool) -> None:
@@ -119,12 +126,11 @@ def _print_line(event: Event, *, as_json: bool) -> None:
         sys.stderr.flush()
 
 
-def _draw(access: Access, run: str, deadline: float | None) -> None:
+def _draw(access: Access, run: str, deadline: float | None, has_work: _Pulse) -> None:
     record = access.store.run(run)
     console = Console(stderr=True, highlight=False)
     last = ""
     last_id = 0
-    has_work = _Pulse(runs.keep_going(access, run))
     with Live(console=console, refresh_per_second=4, transient=False) as live:
         while True:
             ended = access.store.run(run).state is not RunState.RUNNING

@@ -15,7 +15,7 @@ from provision.maas.client import MaasClient
 from provision.maas.errors import MaasError, MaasRejected
 from provision.maas.model import Machine
 from provision.maas.transport import Limits
-from provision.pools import files
+from provision.pools import files, owed
 
 NO_POOL = "default"  # MAAS's own, where it puts machines that nobody placed
 TAGS = tuple(f"muster-{pool}" for pool in Pool)
@@ -28,18 +28,35 @@ _OURS = "muster: "  # how a description that we wrote begins
 async def mirror(access: Access, nodes: Sequence[str], *, limits: Limits | None = None) -> list[str]:
     """Show the nodes' pools to MAAS, and all nodes' to monitoring and launchers. Returns problems, in words.
 
-    The store is the truth: a MAAS that is away or refuses does not undo a decision, and the next
-    mirror of the node brings MAAS up to date. Many that ask at once share the calls.
+    The store is the truth: a MAAS that is away or refuses does not undo a decision. What it was not
+    shown is kept, and shown with the next nodes, or by the runner (`make_up`). Many that ask at
+    once share the calls.
     """
 
+    state = access.settings.state
+
     async def work(names: frozenset[str]) -> Mapping[str, str]:
-        return await _show(access, names, limits or _LIMITS)
+        every = names | owed.load(state)
+        problems = await _show(access, every, limits or _LIMITS)
+        owed.settle(state, shown=every - set(problems), failed=problems)
+        return problems
 
     found = await access.showing.ask(nodes, work)
     groups: dict[str, list[str]] = {}
     for node, problem in found.items():
         groups.setdefault(problem, []).append(node)
     return [f"{fold(names)}: {problem}" for problem, names in groups.items()]
+
+
+async def make_up(access: Access) -> frozenset[str]:
+    """Show MAAS what it has not been shown because it was away; returns what is still owed then."""
+    waiting = owed.load(access.settings.state)
+    if waiting:
+        await mirror(access, sorted(waiting))
+        shown = waiting - owed.load(access.settings.state)
+        for name in sorted(shown):
+            access.store.event(name, "note", message="MAAS shows its pool now")
+    return owed.load(access.settings.state)
 
 
 def publish(access: Access) -> list[str]:

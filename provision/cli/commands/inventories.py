@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inventory.model import Node
+from inventory.records import NodeState
 from provision import advice, guards
 from provision.access import Access
 from provision.cli import render
@@ -19,6 +20,7 @@ from provision.maas import reconcile
 from provision.maas.differences import Comparison, SeenMachine, WantedMachine
 from provision.maas.import_site import import_site
 from provision.maas.reconcile import Applied, Plan
+from provision.pools import mirror
 
 
 @command(
@@ -46,7 +48,7 @@ def check(
     if not from_maas:
         render.answer("racks", _racks(access), ("rack", "nodes", "zone", "profiles"), output)
         return
-    wanted = reconcile.wanted_machines(access.site, password=lambda node: _password(access, node))
+    wanted = _wanted(access)
     comparison = asyncio.run(_compare(access, wanted))
     plan = reconcile.plan(comparison, wanted)
     _show(comparison, output)
@@ -77,9 +79,21 @@ def _password(access: Access, node: Node) -> str:
     return access.secret(access.site.credentials[node.bmc.credential].password).reveal()
 
 
+def _wanted(access: Access) -> tuple[WantedMachine, ...]:
+    """Return the nodes as MAAS should have them: as the site files say, shown in the pools of the store."""
+    states = access.store.nodes()
+    known = {node.name: states.get(node.name) or NodeState(node.name) for node in access.site.nodes}
+    return reconcile.wanted_machines(
+        access.site,
+        password=lambda node: _password(access, node),
+        pools={name: mirror.maas_pool(state) for name, state in known.items()},
+        tags=lambda node: mirror.maas_tags(known[node.name]),
+    )
+
+
 async def _compare(access: Access, wanted: Sequence[WantedMachine]) -> Comparison:
     async with access.maas() as maas:
-        return await reconcile.compare_with_maas(maas, wanted)
+        return await reconcile.compare_with_maas(maas, wanted, managed_tags=mirror.TAGS)
 
 
 def _show(comparison: Comparison, output: str) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
-from inventory.records import RunState
-from provision import advice, runner
+from inventory.nodeset import fold
+from provision import advice, runner, runs, workers
 from provision.access import Access
 from provision.cli import render
 from provision.cli.command import Ended, command
 from provision.cli.selection import OUTPUT, open_site
 from provision.maas.errors import MaasError
 from provision.maas.transport import Limits
+from provision.pools import owed
 
 _TOOLS = ("ssh", "ansible-playbook", "setpriv")
 _RESERVE = 1 << 30
@@ -25,7 +26,7 @@ _RESERVE = 1 << 30
 def doctor(output: str = "table") -> None:
     """Look at what Muster itself needs: tools, disk, databases, MAAS, runs without a runner."""
     access = open_site()
-    rows = [*_tools(), _disk(access), *_engine(access), _breaker(access), _maas(access)]
+    rows = [*_tools(), _disk(access), *_engine(access), _breaker(access), _owed(access), _maas(access)]
     render.answer("findings", rows, ("thing", "state", "detail", "next"), output)
     if any(row["state"] != "ok" for row in rows):
         sys.stdout.flush()
@@ -61,20 +62,46 @@ def _disk(access: Access) -> dict[str, object]:
 
 
 def _engine(access: Access) -> Sequence[dict[str, object]]:
+    """Who executes runs, which runs go on, and what was left by an executor that is gone."""
     from provision import engine
 
-    engine.migrate(access.settings.engine_database)
-    alive = runner.running(access.settings.state)
-    rows = [_finding("runner", True, "at work" if alive else "not running; started when needed")]
-    with closing(engine.Client(access.settings.engine_database)) as client:
-        for record in access.store.runs(limit=50):
+    settings = access.settings
+    engine.migrate(settings.engine_database)
+    with closing(engine.Client(settings.engine_database)) as client:
+        lost = runs.bury_lost(access, client)
+        if settings.shared:
+            alive = workers.any_alive(settings.engine_database)
+            rows = [_finding("workers", alive, "at work" if alive else "none", "invoke worker")]
+            rows += _executors(settings.engine_database, client.executors())
+        else:
+            alive = runner.running(settings.state)
+            rows = [_finding("runner", True, "at work" if alive else "not running; started when needed")]
+        again = "invoke bringup --resume"
+        rows += [_finding(f"run {run}", False, "lost: interrupted", f"{again} {run}") for run in lost]
+        for record in access.store.going():
             pending = client.pending(record.id)
-            if record.state is RunState.RUNNING and (not alive or not pending):
-                detail = f"{pending} parts unfinished, runner {'at work' if alive else 'gone'}"
-                rows.append(
-                    _finding(f"run {record.id}", False, detail, f"invoke bringup --resume {record.id}")
-                )
+            who = "workers" if settings.shared else "runner"
+            detail = f"{pending} parts unfinished, {who} {'at work' if alive else 'gone'}"
+            rows.append(_finding(f"run {record.id}", alive, detail, f"{again} {record.id}"))
     return rows
+
+
+def _executors(url: str, parts: Mapping[str, int]) -> Sequence[dict[str, object]]:
+    """Say which workers have something under way, and which of them are gone."""
+    found = []
+    for host, count in sorted(parts.items()):
+        alive = workers.alive(url, host)
+        detail = f"{count} parts under way" + ("" if alive else ", and it is gone")
+        found.append(
+            _finding(f"worker {host}", alive, detail, f"start it again, or: invoke adopt --host {host}")
+        )
+    return found
+
+
+def _owed(access: Access) -> dict[str, object]:
+    names = owed.load(access.settings.state)
+    detail = f"not shown for {fold(names)}" if names else "MAAS shows them"
+    return _finding("pools", not names, detail, "invoke pool.mirror")
 
 
 def _breaker(access: Access) -> dict[str, object]:

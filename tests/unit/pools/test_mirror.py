@@ -14,8 +14,8 @@ from lab.maas import Delays, MaasConfig, MaasServer, StubPower, start_maas
 from provision.access import Access
 from provision.maas.model import Machine, NewMachine
 from provision.maas.transport import Limits
-from provision.pools import files
-from provision.pools.mirror import mirror, publish
+from provision.pools import files, owed
+from provision.pools.mirror import make_up, mirror, publish
 from tests.unit.pools.conftest import Make
 from tests.unit.pools.making import admit, hold
 
@@ -129,6 +129,29 @@ async def test_a_maas_that_is_away_undoes_nothing_and_is_said(site: Site) -> Non
     (problem,) = await mirror(site.access, NODES, limits=Limits(deadline_s=0.2))
     assert problem.startswith("a1-n[01-03]: MAAS does not show its pool yet: ")
     assert site.access.store.node("a1-n01").pool is Pool.RELIABLE
+
+
+async def test_what_maas_was_not_shown_is_shown_once_it_is_back(site: Site) -> None:
+    access = site.access
+    admit(access, *NODES)
+    site.server.set_fault("maas-down")
+    assert await mirror(access, NODES[:2], limits=Limits(deadline_s=0.2))
+    assert owed.load(access.settings.state) == set(NODES[:2])
+    site.server.set_fault("maas-down", on=False)
+    assert await make_up(access) == set()
+    assert (await site.machine("a1-n01")).pool == "reliable"
+    assert (await site.machine("a1-n03")).pool == "default"  # nobody asked for it
+    assert [event.node for event in access.store.events(kinds=["note"])] == list(NODES[:2])
+
+
+async def test_what_is_owed_is_shown_with_the_next_nodes(site: Site) -> None:
+    admit(site.access, *NODES)
+    site.server.set_fault("maas-down")
+    await mirror(site.access, NODES[:1], limits=Limits(deadline_s=0.2))
+    site.server.set_fault("maas-down", on=False)
+    assert await mirror(site.access, NODES[1:2]) == []
+    assert (await site.machine("a1-n01")).pool == "reliable"
+    assert owed.load(site.access.settings.state) == set()
 
 
 def test_files_say_where_everyone_stands_and_who_has_whom(access: Access) -> None:

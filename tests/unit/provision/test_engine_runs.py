@@ -153,3 +153,13 @@ def test_a_reimage_takes_nodes_out_of_the_pool_before_anything_else(site: Access
     admit(site, "r1-n01")
     submit(site, "r1-n01", reimage=True, reason="new kernel")
     assert site.store.node("r1-n01").pool is None
+
+
+def test_a_run_that_the_engine_lost_ends_as_interrupted(site: Access) -> None:
+    """Whoever watched it must not say that it runs."""
+    site.store.claim_run("b-9", kind="bringup", nodes=["r1-n01"], who="ana")
+    site.store.begin("r1-n01", Stage.ENLISTED, run="b-9")
+    assert runs.give_up(site, "b-9")
+    assert site.store.run("b-9").state is RunState.INTERRUPTED
+    assert site.store.node("r1-n01").in_stage is None
+    assert not runs.give_up(site, "b-9")  # it has ended
