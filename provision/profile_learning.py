@@ -67,8 +67,9 @@ def _merged(limit: str, values: tuple[object, ...]) -> object | None:
     """Return one value for all nodes, or None where they differ in what must be alike."""
     if all(value == values[0] for value in values):
         return values[0]
-    if limit in _VERSIONS and all(isinstance(value, list) for value in values):
-        return sorted({str(one) for value in values if isinstance(value, list) for one in value})
+    lists = [value for value in values if isinstance(value, list | tuple)]
+    if limit in _VERSIONS and len(lists) == len(values):
+        return sorted({str(one) for value in lists for one in value})
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if limit.endswith(_LEAST) and len(numbers) == len(values):
         return min(numbers)

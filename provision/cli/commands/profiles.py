@@ -83,13 +83,20 @@ def as_yaml(learned: Merged, source: str) -> str:
         "vendor": profile.vendor,
         "model": profile.model,
         "os_image": profile.os_image,
-        "deadlines": dict(profile.deadlines),
-        "limits": dict(sorted(profile.limits.items())),
+        "deadlines": {stage: _plain(value) for stage, value in profile.deadlines.items()},
+        "limits": {limit: _plain(value) for limit, value in sorted(profile.limits.items())},
         "checks": list(profile.checks),
         "playbook": profile.playbook,
     }
     document = {"profiles": {profile.name: {key: value for key, value in entry.items() if value}}}
     return f"# Learned from {source}.\n" + yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
+
+
+def _plain(value: object) -> object:
+    """Return a list as one, and a number without the noughts that the loader takes for a version's."""
+    if isinstance(value, tuple):
+        return list(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _all_good(access: Access, nodes: Sequence[Node], trust: str) -> None:
