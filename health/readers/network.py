@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from health.errors import Unreadable
 from health.readers.json_text import part, read_json
@@ -41,6 +42,26 @@ def read_links(text: str) -> tuple[Interface, ...]:
     if not isinstance(rows, list) or not rows:
         raise Unreadable("ip -j link", "it lists no interface")
     return tuple(_interface(row, speeds) for row in rows if isinstance(row, dict) and row)
+
+
+_TEXT = re.compile(
+    r"^\d+: (?P<name>[^:@\s]+)(?:@\S+)?: <(?P<flags>[^>]*)> mtu (?P<mtu>\d+)(?P<rest>.*)$", re.MULTILINE
+)
+
+
+def read_links_text(text: str) -> tuple[Interface, ...]:
+    """Read `ip link` or `ip addr` as it is printed for humans. Raises Unreadable."""
+    found = []
+    for row in _TEXT.finditer(text):
+        words = row["rest"].split()
+        after = {word: value for word, value in pairwise(words) if word in ("master", "state")}
+        flags = frozenset(row["flags"].split(","))
+        found.append(
+            Interface(row["name"], flags, after.get("state", ""), int(row["mtu"]), after.get("master", ""))
+        )
+    if not found:
+        raise Unreadable("ip link", "it lists no interface")
+    return tuple(found)
 
 
 def _interface(row: dict[str, object], speeds: object) -> Interface:

@@ -45,7 +45,7 @@ _BITS = {
     0x40: "hw_thermal_slowdown",
     0x80: "hw_power_brake_slowdown",
 }
-_KNOWN = re.compile(r"^(?:index|count|uuid|gpu_uuid|timestamp|[a-z_]+\.[a-z_.]+)$")
+_KNOWN = re.compile(r"^(?:index|count|uuid|gpu_uuid|timestamp|pid|process_name|[a-z_]+\.[a-z_.]+)$")
 
 
 def is_csv(text: str) -> bool:

@@ -18,6 +18,9 @@ _STATUS = re.compile(
     r"^\s*(?P<label>[A-Za-z /]*?(?:Status|State|Condition|Health))\s*[:=]\s*(?P<value>.+?)\s*$"
 )
 
+# A row of storcli's or perccli's tables: a virtual drive "0/0 RAID1 Optl", a drive "252:0 7 Onln".
+_STORCLI = re.compile(r"^\s*(?P<name>\d+/\d+\s+RAID\S*|\d*:\d+\s+\d+)\s+(?P<state>[A-Z]\w+)\s")
+
 
 @dataclass(frozen=True, slots=True)
 class Device:
@@ -133,6 +136,8 @@ def read_statuses(text: str) -> tuple[StatusLine, ...]:
     for line in text.splitlines():
         if status := _STATUS.match(line):
             found.append(StatusLine(about, status["label"].strip(), status["value"]))
+        elif row := _STORCLI.match(line):
+            found.append(StatusLine(row["name"], "State", row["state"]))
         elif line.strip() and ":" not in line and "=" not in line:
             about = line.strip()[:60]
     if not found:

@@ -46,6 +46,36 @@ def read_events(text: str) -> tuple[UfmEvent, ...]:
     return events
 
 
+@dataclass(frozen=True, slots=True)
+class UfmObject:
+    """A port, link or system as a REST list shows it."""
+
+    name: str
+    severity: str
+    state: str
+
+
+def read_objects(text: str) -> tuple[UfmObject, ...]:
+    """Read a REST list of ports, links or systems; empty where it is a list of something else."""
+    if not text.lstrip().startswith("["):
+        return ()
+    found = [_state(row) for row in read_json("UFM list", text)]
+    return tuple(one for one in found if one is not None) if all(found) else ()
+
+
+def _state(row: object) -> UfmObject | None:
+    """Return what a row says of a thing, or None where it is no thing: an event has a code."""
+    if part(row, "description") is not None or part(row, "event_type") is not None:
+        return None
+    words = [part(row, key) for key in ("logical_state", "physical_state", "state", "condition")]
+    name = part(row, "name") or part(row, "system_name")
+    if name is None or (part(row, "severity") is None and not any(words)):
+        return None
+    return UfmObject(
+        str(name), str(part(row, "severity") or ""), " ".join(str(word) for word in words if word)
+    )
+
+
 def _rest(row: object) -> UfmEvent:
     # Older answers keep the code in `type`, newer ones in `event_type` beside the type of the object.
     code = part(row, "event_type") or part(row, "type")

@@ -16,6 +16,15 @@ _CLIENT = re.compile(
 )
 _TAKEN = re.compile(r"(?i)SOL payload already active|console (?:is )?busy|already in use")
 _LOST = re.compile(r"(?i)SOL session closed by BMC|Error in SOL session|SOL session.*timed out")
+_STOPPED = re.compile(
+    r"(?m)^(?:You are in (?:emergency|rescue) mode.*|Give root password for maintenance.*|PXE-E\d+: .*"
+    r"|Press Enter for maintenance.*)$"
+)
+_GOING = re.compile(
+    r"reboot: (?:Restarting system|Power down)|Reached target .*(?:System Reboot|Power-Off|Shutdown)"
+    r"|systemd-shutdown\[\d+\]"
+)
+_LOGIN = re.compile(r"login: ?")
 _ALIVE = re.compile(r"(?m)login: ?|Reached target .*(?:Multi-User|Graphical)|\.{3} ok\s*$|# $")
 
 
@@ -24,16 +33,30 @@ def judge(text: str, find_cause: FindCause) -> list[Finding]:
     if _TAKEN.search(text):
         return [_unproven("the console is held by another session")]
     cause = find_cause(text.encode("utf-8", "surrogateescape"))
-    if cause:
-        return [Finding("boot", "console", cause, Action.INVESTIGATE)]
-    if _LOST.search(text):
-        return [_unproven("the BMC closed the console session again and again")]
+    stopped = _STOPPED.search(plain(text))
+    if cause or stopped:
+        said = cause or (stopped[0].strip()[:120] if stopped else "")
+        return [Finding("boot", "console", said, Action.INVESTIGATE)]
+    doubt = _doubt(text)
+    return [_unproven(doubt)] if doubt else []
+
+
+def _doubt(text: str) -> str | None:
+    """Say why a console that shows no fault proves nothing, or None where it does."""
     said = _CLIENT.sub("", plain(text)).strip()
-    if not said:
-        return [_unproven("the console said nothing")]
-    if not _ALIVE.search(plain(text)):
-        return [_unproven("the console shows neither a login nor what stopped the boot")]
-    return []
+    reasons = (
+        (_LOST.search(text), "the BMC closed the console session again and again"),
+        (not said, "the console said nothing"),
+        (
+            _LOGIN.search(said) and _GOING.search(_LOGIN.split(said)[-1]),
+            "the node goes down again after its login prompt",
+        ),
+        (
+            not _ALIVE.search(plain(text)),
+            "the console shows neither a login nor what stopped the boot",
+        ),
+    )
+    return next((why for doubted, why in reasons if doubted), None)
 
 
 def _unproven(message: str) -> Finding:

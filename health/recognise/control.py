@@ -80,12 +80,20 @@ def _machine(document: dict[str, object]) -> Iterator[Finding]:
             yield Finding("machine", who, f"{test.replace('_', ' ')} is {name}", Action.INVESTIGATE)
         elif name == "Aborted":
             yield Finding("machine", who, f"{test} was aborted", Action.RERUN, Status.WARN)
+    for service in _listed(document.get("service_set")):
+        if part(service, "status") in ("dead", "degraded"):
+            message = f"service {part(service, 'name')} is {part(service, 'status')}"
+            yield Finding("service", who, message, Action.RESTART_SERVICE)
     power = document.get("power_state")
     if power == "error":
         # "error" means that the BMC did not answer; it never means "off".
         yield Finding("bmc", who, "MAAS cannot read the power state", Action.INVESTIGATE)
     elif power == "unknown" and document.get("node_type_name") in ("Machine", None):
         yield Finding("bmc", who, "the power state is unknown", Action.RERUN, Status.WARN)
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _script_set(document: dict[str, object]) -> list[Finding]:

@@ -9,6 +9,7 @@ from health.errors import Unreadable
 from health.outcome import Action, Finding, Status
 from health.readers import fabric, infiniband, network, optics, pci
 from health.readers.json_text import plain, read_json
+from health.recognise import more
 from health.rules import fabric as fabric_rules
 from health.rules import infiniband as port_rules
 from health.rules import network as network_rules
@@ -21,7 +22,7 @@ def judge(text: str) -> list[Finding]:
     text = plain(text)
     if text.lstrip().startswith(("{", "[{", "[\n")):
         return _json(text)
-    for form, judge_form in _FORMS:
+    for form, judge_form in (*_FORMS, *more.FABRIC):
         if re.search(form, text, re.MULTILINE):
             return judge_form(text)
     raise Unreadable("fabric output", f"it begins {text.strip()[:60]!r}")
@@ -86,12 +87,23 @@ def _ethtool(text: str) -> list[Finding]:
     ]
 
 
+def _interfaces(text: str) -> list[Finding]:
+    return network_rules.judge_links(network.read_links_text(text), bonded_speed=None)
+
+
 def _bonding(text: str) -> list[Finding]:
     return network_rules.judge_members(network.read_bonding(text))
 
 
 def _lspci(text: str) -> list[Finding]:
-    return pci_rules.judge_links(pci.read_lspci(text))
+    gone = re.findall(r"^(\S+) .*\(rev ff\)", text, re.MULTILINE)
+    return [
+        *(
+            Finding("pcie", one, "it answers nothing but ones: it is off the bus", Action.POWER_CYCLE)
+            for one in gone
+        ),
+        *pci_rules.judge_links(pci.read_lspci(text)),
+    ]
 
 
 # What an output says of itself, most telling first.
@@ -105,6 +117,7 @@ _FORMS: tuple[tuple[str, Callable[[str], list[Finding]]], ...] = (
     (r"^(?:CA|SW|RT)\s+\d+\s+\d+ 0x|^vendid=|^# Topology file", _topology),
     (r"BER|Physical Counters|^Operational Info", _mlxlink),
     (r"^\s*Identifier\s+: 0x", _module),
+    (r"^\d+: \S+: <[A-Z_,0-9-]+> mtu ", _interfaces),
     (r"^Settings for ", _ethtool),
     (r"^Ethernet Channel Bonding|^Bonding Mode:", _bonding),
     (r"LnkSta:|^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d ", _lspci),

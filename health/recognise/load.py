@@ -9,6 +9,7 @@ from health.errors import Unreadable
 from health.outcome import Action, Finding, Status
 from health.readers import benchmark, diag
 from health.readers.json_text import part, plain, read_json
+from health.recognise import more
 from health.rules import benchmark as benchmark_rules
 from health.rules import diag as diag_rules
 
@@ -28,7 +29,7 @@ def judge(text: str) -> list[Finding]:
     text = plain(text)
     if text.lstrip().startswith("{"):
         return _json(text)
-    for form, judge_form in _FORMS:
+    for form, judge_form in (*_FORMS[:-1], *more.LOAD, _FORMS[-1]):
         if re.search(form, text, re.MULTILINE):
             return judge_form(text)
     raise Unreadable("load test", f"it begins {text.strip()[:60]!r}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from health.errors import Unreadable
 from health.outcome import Action, Finding, Status
 from health.readers import clock, containers, disk, drive, json_text, service, storage
-from health.recognise import inventory
+from health.recognise import inventory, more
 from health.rules import clock as clock_rules
 from health.rules import containers as container_rules
 from health.rules import drive as drive_rules
@@ -23,7 +23,7 @@ def judge(text: str) -> list[Finding]:
     text = json_text.plain(text)
     if text.lstrip().startswith(("{", "[")):
         return _json(text)
-    for form, judge_form in (*_FORMS, *inventory.FORMS):
+    for form, judge_form in (*_FORMS, *inventory.FORMS, *more.SYSTEM):
         if re.search(form, text, re.MULTILINE):
             return judge_form(text)
     raise Unreadable("system output", f"it begins {text.strip()[:60]!r}")

@@ -14,6 +14,8 @@ def judge(text: str) -> list[Finding]:
     """Judge one output by its own form. Raises Unreadable."""
     text = plain(text)
     if not text.lstrip().startswith("{"):
+        if objects := ufm.read_objects(text):
+            return ufm_rules.judge_objects(objects)
         return ufm_rules.judge_events(ufm.read_events(text))
     document = read_json("UFM answer", text)
     if "values" in document:

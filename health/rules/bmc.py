@@ -39,6 +39,10 @@ def judge_events(events: tuple[Event, ...]) -> list[Finding]:
             still[key] = True
         elif event.dated or key not in still:
             still[key] = False
+        if event.asserted is not False and re.search(r"(?i)fully redundant|redundancy regained", event.event):
+            # A power unit says that it is well again by another event.
+            others = [other for other in still if other[0] == key[0] and other != key]
+            still.update({other: False for other in others if "redundan" in other[1]})
     findings: dict[tuple[str, str], Finding] = {}
     for event in events:
         key = (_subject(event.sensor), event.event.lower())

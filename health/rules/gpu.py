@@ -15,6 +15,8 @@ from health.readers.smi_messages import GpuLinks, SmiMessage, TableRow
 _SRAM = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_sec_ded")
 _UNCORRECTED = (*_SRAM, "dram_uncorrectable", "double_bit/total")
 _ON_OFF = ("Enabled", "Disabled")
+# So many at once are no longer an odd one now and then.
+_MANY_LINK_ERRORS = 100
 SRAM_EVER_MAX = 4
 ROWS_WATCH = 10
 # Fields whose silence says nothing about the part: the reading is repeated, the node is not blamed.
@@ -283,9 +285,15 @@ def judge_links(gpus: tuple[GpuLinks, ...], *, count: int | None = None) -> list
 def judge_counters(counters: dict[tuple[str, int, str], int]) -> list[Finding]:
     """Judge NVLink error counters of one reading; how fast they grow is another reading's matter."""
     return [
-        Finding("nvlink", uuid, f"NVLink {link}: {count} {what}", Action.INVESTIGATE, Status.WARN)
+        Finding(
+            "nvlink",
+            uuid,
+            f"NVLink {link}: {count} {what}",
+            Action.INVESTIGATE,
+            Status.FAIL if count >= _MANY_LINK_ERRORS and "Replay" not in what else Status.WARN,
+        )
         for (uuid, link, what), count in counters.items()
-        if (count and "Replay" not in what) or count > 100
+        if (count and "Replay" not in what) or count > _MANY_LINK_ERRORS
     ]
 
 

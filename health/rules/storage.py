@@ -10,7 +10,7 @@ from health.readers.storage import Array, Device, StatusLine, ZPool
 
 _GOOD_DEVICE = frozenset({"ONLINE", "AVAIL", "INUSE"})
 _GOOD_STATUS = re.compile(
-    r"(?i)^(?:ok|optimal|optl|online|onln|enabled|disabled|good|normal|none|healthy|ready|present|completed|"
+    r"(?i)^(?:ok|success|optimal|optl|online|onln|enabled|disabled|good|normal|none|healthy|ready|present|completed|"
     r"initialization completed|not (?:set|applicable|configured|in progress|available)|idle|n/?a|yes|no|0|"
     r"active|inactive|spare|unconfigured.?good|ugood|jbod|dhs|ghs|charged|fully charged|auto\w*|"
     r".*initialized.*)\b"
