@@ -130,6 +130,23 @@ class MaasEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class MirrorEndpoint:
+    """Where the site's file mirror answers nodes and us; `token` is a reference, None: we only read."""
+
+    url: str
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryEndpoint:
+    """Where the site's container image registry answers; `password` is a reference."""
+
+    url: str
+    username: str = ""
+    password: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SshAccess:
     """How deployed nodes are reached."""
 
@@ -153,6 +170,8 @@ class Site:
     prepare: tuple[str, ...] = ()
     spare_share: float = 0.1
     slurm: bool = False  # whether Slurm knows the nodes, and is asked before one is touched
+    mirror: MirrorEndpoint | None = None
+    registry: RegistryEndpoint | None = None
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -10,10 +10,20 @@ from urllib.parse import urlsplit
 from inventory import marked
 from inventory.errors import SiteFileError
 from inventory.marked import Fields, Value
-from inventory.model import CredentialRef, MaasEndpoint, Profile, Rack, Site, SshAccess, Stage
+from inventory.model import (
+    CredentialRef,
+    MaasEndpoint,
+    MirrorEndpoint,
+    Profile,
+    Rack,
+    RegistryEndpoint,
+    Site,
+    SshAccess,
+    Stage,
+)
 from inventory.racks import Described, Names, read_rack
 
-_SITE = {"name", "maas", "ssh", "credentials", "prepare", "spare_share", "slurm"}
+_SITE = {"name", "maas", "ssh", "credentials", "prepare", "spare_share", "slurm", "mirror", "registry"}
 _PROFILE = {"vendor", "model", "os_image", "deadlines", "limits", "checks", "playbook"}
 # Two waits inside a stage have deadlines of their own: giving a machine back, and its first SSH.
 _DEADLINES = [str(stage) for stage in Stage if stage is not Stage.RACKED] + ["console", "released", "ssh"]
@@ -43,6 +53,8 @@ def load(path: Path) -> Site:
         prepare=top.texts("prepare"),
         spare_share=top["spare_share"].number(0, 0.5) if "spare_share" in top else 0.1,
         slurm=top["slurm"].flag() if "slurm" in top else False,
+        mirror=_mirror(top["mirror"]) if "mirror" in top else None,
+        registry=_registry(top["registry"]) if "registry" in top else None,
     )
 
 
@@ -64,13 +76,31 @@ def _reference(value: Value) -> str:
 
 def _maas(value: Value) -> MaasEndpoint:
     fields = value.fields({"url", "key"}, required=("url", "key"))
-    url = fields["url"].text()
+    url = _url(fields["url"], "maas.url", "http://HOST:5240/MAAS", "maas.key")
+    return MaasEndpoint(url, _reference(fields["key"]))
+
+
+def _mirror(value: Value) -> MirrorEndpoint:
+    fields = value.fields({"url", "token"}, required=("url",))
+    url = _url(fields["url"], "mirror.url", "http://HOST", "mirror.token")
+    return MirrorEndpoint(url, _reference(fields["token"]) if "token" in fields else None)
+
+
+def _registry(value: Value) -> RegistryEndpoint:
+    fields = value.fields({"url", "username", "password"}, required=("url",))
+    url = _url(fields["url"], "registry.url", "https://HOST:5000", "registry.password")
+    password = _reference(fields["password"]) if "password" in fields else None
+    return RegistryEndpoint(url, fields.text("username", ""), password)
+
+
+def _url(value: Value, name: str, form: str, secret: str) -> str:
+    url = value.text()
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise fields["url"].wrong(f"maas.url must look like http://HOST:5240/MAAS, not {url}")
+        raise value.wrong(f"{name} must look like {form}, not {url}")
     if parts.username or parts.password:
-        raise fields["url"].wrong("maas.url holds a password; the key belongs behind maas.key")
-    return MaasEndpoint(url.rstrip("/"), _reference(fields["key"]))
+        raise value.wrong(f"{name} holds a password; it belongs behind {secret}")
+    return url.rstrip("/")
 
 
 def _ssh(value: Value) -> SshAccess:

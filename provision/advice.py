@@ -12,7 +12,9 @@ from bmc import errors as bmc
 from health import errors as health
 from inventory import errors as inventory
 from provision import errors as provision
+from provision.images import errors as images
 from provision.maas import errors as maas
+from provision.mirror import errors as mirror
 from provision.ticket import errors as ticket
 
 EXIT_OK = 0
@@ -132,6 +134,36 @@ _CLASSES: tuple[tuple[type[Exception], Advice], ...] = (
         provision.RelaunchFailed,
         Advice(EXIT_NODES_FAILED, "relaunch-failed", "run it by hand: {command}"),
     ),
+    # the file mirror and the image registry
+    (mirror.MirrorUnreachable, Advice(EXIT_NOT_ANSWERING, "mirror-unreachable", "curl {url}/healthz")),
+    (
+        mirror.MirrorBadAnswer,
+        Advice(
+            EXIT_NOT_ANSWERING, "mirror-unreachable", "check mirror.url in site.yaml and what answers there"
+        ),
+    ),
+    (
+        mirror.MirrorAuthRejected,
+        Advice(EXIT_BAD_REQUEST, "mirror-token", "check the token that mirror.token in site.yaml names"),
+    ),
+    (mirror.MirrorFull, Advice(EXIT_REFUSED, "mirror-full", "invoke mirror.gc --dry-run")),
+    (mirror.MirrorRefused, Advice(EXIT_REFUSED, "mirror-refused", "{hint}")),
+    (mirror.DigestMismatch, Advice(EXIT_NODES_FAILED, "mirror-digest", "docs/runbooks/mirror-digest.md")),
+    (mirror.UnknownFile, Advice(EXIT_BAD_REQUEST, "mirror-unknown-file", "invoke mirror.list")),
+    (mirror.SourceFailed, Advice(EXIT_NOT_ANSWERING, "mirror-source", "curl -I {url}")),
+    (
+        images.RegistryUnreachable,
+        Advice(EXIT_NOT_ANSWERING, "registry-unreachable", "check registry.url in site.yaml: curl {url}/v2/"),
+    ),
+    (
+        images.RegistryRejected,
+        Advice(
+            EXIT_BAD_REQUEST, "registry-auth", "check the user and password that registry in site.yaml names"
+        ),
+    ),
+    (images.UnknownImage, Advice(EXIT_BAD_REQUEST, "unknown-image", "invoke images.push --help")),
+    (images.PushFailed, Advice(EXIT_NODES_FAILED, "image-push", "docs/runbooks/image-push.md")),
+    (images.PullFailed, Advice(EXIT_NODES_FAILED, "image-pull", "docs/runbooks/image-pull.md")),
     # one BMC
     (bmc.Unreachable, Advice(EXIT_NODES_FAILED, "bmc-unreachable", "docs/runbooks/bmc-unreachable.md")),
     (bmc.AuthRejected, Advice(EXIT_NODES_FAILED, "bmc-auth", "docs/runbooks/bmc-auth.md")),
@@ -163,6 +195,10 @@ _WHY = {
     "empty-selection": "an empty selection never means all",
     "held": "automation lifts only what automation placed",
     "maas-unreachable": "nothing was changed",
+    "mirror-full": "the mirror keeps a reserve; nothing was written",
+    "mirror-token": "reading is open, writing needs a token or a client certificate",
+    "mirror-unknown-file": "no name and no digest of the mirror is this",
+    "mirror-unreachable": "what has arrived is kept; the same command goes on there",
     "name-taken": "a name gives the same nodes each time, to who took them",
     "nodes-busy": "two runs never share a node",
     "refused": "nothing was changed",
@@ -262,12 +298,16 @@ def told(error: BaseException) -> tuple[str, str, str]:
     if isinstance(error, inventory.SiteFileError):
         place = f"{error.path}:{error.line}" if error.line else str(error.path)
         return place, error.what, causes(error) or "the site files are read as a whole; nothing was done"
+    if isinstance(error, inventory.NodeSetSyntax):
+        return "--nodes", f"'{error.text}' cannot be read: {error.what}", "it is no node set"
     where, colon, what = str(error).partition(": ")
     if not colon or " " in where:
         where, what = "muster", str(error)
     known = advice_for(error)
     why = causes(error) or getattr(error, "detail", "") or getattr(error, "why", "")
-    return where, what, why or _WHY.get(known.code if known else "", "it is so")
+    if not why or why in what:
+        why = _WHY.get(known.code if known else "", "it is so")
+    return where, what, why
 
 
 def next_after(error: BaseException) -> str:
@@ -276,6 +316,8 @@ def next_after(error: BaseException) -> str:
     if advice is None:
         return "invoke doctor"
     text = advice.next
+    if isinstance(error, provision.Refused) and error.hint:
+        text = error.hint
     nearest = getattr(error, "nearest", None)
     if nearest:
         text = f"did you mean {nearest}?  {text}"

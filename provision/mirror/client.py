@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -133,7 +133,7 @@ class Mirror:
             body["days"] = days
         return _files(await self._json("POST", "/api/gc", body))
 
-    async def verify(self) -> AsyncIterator[tuple[str, bool]]:
+    async def verify(self) -> AsyncGenerator[tuple[str, bool], None]:
         """Have the mirror read everything again; yield each digest and whether it still has it."""
         try:
             async with self._open.post(f"{self.url}/api/verify") as answer:

@@ -22,24 +22,11 @@ _KEYS = {
     "keep_days",
     "partial_days",
     "access_log",
-    "seed",
 }
-_SEED_KEYS = {"address", "port", "url", "limit_bytes_per_s"}
 
 
 class ConfigError(Exception):
     """The configuration file makes no sense; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seed:
-    """How the mirror gives files to peers: `address` and `port` of the seed, `url` of the mirror as
-    nodes see it, 0 for no limit."""
-
-    address: str
-    port: int
-    url: str
-    limit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +41,6 @@ class Config:
     keep_days: float = 30.0
     partial_days: float = 7.0
     access_log: Path | None = None
-    seed: Seed | None = None
 
     @property
     def behind_nginx(self) -> bool:
@@ -95,19 +81,6 @@ def _config(values: Mapping[str, object]) -> Config:
         keep_days=float(_number(values, "keep_days", 30)),
         partial_days=float(_number(values, "partial_days", 7)),
         access_log=Path(str(log)) if log else None,
-        seed=_seed(values.get("seed")),
-    )
-
-
-def _seed(value: object) -> Seed | None:
-    if value is None:
-        return None
-    values = _mapping(value, "seed", _SEED_KEYS)
-    return Seed(
-        address=str(values["address"]),
-        port=_number(values, "port", 6881),
-        url=str(values["url"]).rstrip("/"),
-        limit=_number(values, "limit_bytes_per_s", 0),
     )
 
 

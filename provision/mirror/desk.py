@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from provision.mirror.access_log import AccessLog
 from provision.mirror.config import Config
@@ -13,11 +14,11 @@ from provision.mirror.uploads import Uploads
 
 @dataclass(slots=True)
 class Desk:
-    """The parts of one running service. `needed` is content that peers are being given."""
+    """The parts of one running service. `needed` tells which content peers are fetching now."""
 
     config: Config
     store: Store
     uploads: Uploads
     counters: Counters
     log: AccessLog
-    needed: set[str] = field(default_factory=set)
+    needed: Callable[[], frozenset[str]] = frozenset

@@ -70,9 +70,7 @@ async def collect(request: Request, desk: Desk) -> Response:
         raise Refusal(Why.BAD_REQUEST, "days must be a number of at least 0")
     dry_run = body.get("dry_run") is not False
     async with desk.uploads.publishing:
-        gone = await asyncio.to_thread(
-            desk.store.collect, float(days), dry_run=dry_run, keep=frozenset(desk.needed)
-        )
+        gone = await asyncio.to_thread(desk.store.collect, float(days), dry_run=dry_run, keep=desk.needed())
     if not dry_run:
         desk.counters.collected += len(gone)
     return JSONResponse({"schema": 1, "dry_run": dry_run, "files": [asdict(entry) for entry in gone]})

@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 
 from provision.mirror import service
 from provision.mirror.config import Config, ConfigError, load
+from provision.spread.routes import routes
 
 _TEMPLATE = "nginx.conf.j2"
 _STOP_WITHIN_S = 10
@@ -102,7 +103,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.write(nginx(config, Front(tuple(given.print_nginx))))
         return 0
     if not given.check:
-        serve(config, service.make(config))
+        serve(config, service.make(config, routes))
     return 0
 
 

@@ -105,14 +105,14 @@ def _served(made: _Made, desk: Desk) -> Callable[[Request], Awaitable[Response]]
                 who = request.state.who = named(request, desk)
             response = await made.endpoint(request, desk)
         except Refusal as refusal:
-            response = _refused(refusal, desk)
+            response = refused(refusal, desk)
         except ClientDisconnect:
             # Nobody is left to read this; it is for the log.
             response = Response(status_code=499)
         except OSError as error:
             if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
                 raise
-            response = _refused(Refusal(Why.NO_ROOM, "the disk is full"), desk)
+            response = refused(Refusal(Why.NO_ROOM, "the disk is full"), desk)
         except HTTPException as error:
             response = JSONResponse({"code": "bad-request", "detail": error.detail}, error.status_code)
         if request.method not in {"GET", "OPTIONS"}:
@@ -122,7 +122,8 @@ def _served(made: _Made, desk: Desk) -> Callable[[Request], Awaitable[Response]]
     return endpoint
 
 
-def _refused(refusal: Refusal, desk: Desk) -> Response:
+def refused(refusal: Refusal, desk: Desk) -> Response:
+    """Answer with a refusal, and count it."""
     desk.counters.refused[refusal.why.code] += 1
     headers = {"Tus-Resumable": tus.VERSION}
     if refusal.why is Why.NOT_ALLOWED:

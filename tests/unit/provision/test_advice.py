@@ -12,7 +12,9 @@ import bmc.errors
 import health.errors
 import inventory.errors
 import provision.errors
+import provision.images.errors
 import provision.maas.errors
+import provision.mirror.errors
 import provision.ticket.errors
 from bmc.console.causes import rules
 from provision import advice, guards
@@ -23,11 +25,23 @@ MODULES = (
     health.errors,
     inventory.errors,
     provision.errors,
+    provision.images.errors,
     provision.maas.errors,
+    provision.mirror.errors,
     provision.ticket.errors,
 )
 RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
-BASES = {"BmcError", "HealthError", "InventoryError", "ProvisionError", "MaasError", "StoreError", "TicketError"}
+BASES = {
+    "BmcError",
+    "HealthError",
+    "InventoryError",
+    "ProvisionError",
+    "MaasError",
+    "StoreError",
+    "TicketError",
+    "MirrorError",
+    "ImagesError",
+}
 
 
 def leaves() -> Iterator[type[Exception]]:

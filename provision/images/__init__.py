@@ -1,0 +1,1 @@
+"""Container images of the site's own registry: pushed once, preheated, and compared."""
