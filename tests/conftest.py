@@ -1,12 +1,32 @@
-"""What a test found and shows: printed at the end of a run, also when workers ran the tests."""
+"""How tests are dealt out to workers, and what a test found and shows at the end of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 TOLD = "told"
+TOGETHER = ("tests/roles/", "tests/contract/lab_nodes/")  # the files of each share a lab that is slow to make
+
+
+class ByFile(LoadScopeScheduling):
+    """Give a file, or a folder whose files share a lab, to one worker in one piece."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", 1)[0]
+        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
+    config.option.loadscopereorder = False  # the order below
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what waits longest: at the end nothing would run beside it."""
+    items.sort(key=lambda item: item.get_closest_marker("lab") is None)
 
 
 @pytest.fixture

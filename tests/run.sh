@@ -21,4 +21,4 @@ step ansible-lint --offline --profile production playbooks
 seed="${MUSTER_TEST_SEED:-20261130}"
 marks='not real'
 [ -z "$fast" ] || marks='not lab and not qemu and not real'
-step pytest -q -n "${MUSTER_TEST_WORKERS:-2}" --dist loadfile --randomly-seed="$seed" -m "$marks" --durations=10
+step pytest -q -n "${MUSTER_TEST_WORKERS:-2}" --randomly-seed="$seed" -m "$marks" --durations=10

@@ -28,7 +28,7 @@ PLAYBOOKS = ROOT / "playbooks"
 def _free_net() -> LabNet:
     """Return a net that no lab of this machine uses; several may run tests at once."""
     free = [net for net in map(LabNet, range(100, 200)) if not Path("/sys/class/net", net.bridge).exists()]
-    return random.choice(free)
+    return random.SystemRandom().choice(free)  # the seed is the same in every worker
 
 
 NET = _free_net()

@@ -13,6 +13,7 @@ import pytest
 
 from lab.nodes.cgroup import unified_hierarchy
 from tests.contract.lab_nodes.bench import LabUnderTest, is_up, until
+from tests.nets import own_net
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(180)]
 
@@ -22,7 +23,7 @@ def own(tmp_path: Path) -> Iterator[LabUnderTest]:
     """A lab for one test, beside the one that the others share."""
     if os.geteuid() != 0:
         pytest.skip("nodes are namespaces, which only root can make")
-    place = LabUnderTest(tmp_path, "127.144")
+    place = LabUnderTest(tmp_path, own_net(151))
     assert place.command("up", "--racks", "lab", "--nodes", "2").returncode == 0
     yield place
     place.command("down", "--wipe")
