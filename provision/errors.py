@@ -8,14 +8,15 @@ class ProvisionError(Exception):
 
 
 class Refused(ProvisionError):
-    """A guard said no; nothing was changed."""
+    """A guard said no; nothing was changed. `hint` is what leads on, where the runbook is not enough."""
 
-    def __init__(self, guard: str, node: str, reason: str, *, detail: str = "") -> None:
+    def __init__(self, guard: str, node: str, reason: str, *, detail: str = "", hint: str = "") -> None:
         super().__init__(f"{node}: refused by guard {guard}: {reason}")
         self.guard = guard
         self.node = node
         self.reason = reason
         self.detail = detail
+        self.hint = hint
 
 
 class Declined(ProvisionError):

@@ -10,6 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from bmc import fleet
+from bmc.capability import BmcTarget
+from bmc.drivers import connect
 from inventory.model import Node, Pool
 from provision import usage
 from provision.access import Access
@@ -103,7 +106,30 @@ async def in_use(access: Access, node: Node) -> Refused | None:
 
 async def _in_use(access: Access, nodes: Sequence[Node]) -> dict[str, Refused]:
     found = await usage.look(access, nodes)
-    return {name: Refused("in-use", name, use.reason, detail=use.detail) for name, use in found.items()}
+    return {
+        name: Refused("in-use", name, use.reason, detail=use.detail, hint=use.hint)
+        for name, use in found.items()
+    }
+
+
+async def identity(access: Access, nodes: Sequence[Node]) -> None:
+    """Raise Refused where another machine than the inventory's answers at a node's BMC address.
+
+    A BMC that does not answer is no refusal: whoever acts on it fails, and says why.
+    """
+
+    async def serial(target: BmcTarget) -> str | None:
+        async with connect(target) as bmc:
+            return (await bmc.identity()).serial
+
+    known = [node for node in nodes if node.serial is not None]
+    told = await fleet.each([access.bmc(node) for node in known], serial)
+    for node in known:
+        found = told[node.name]
+        if found.ok and found.value != node.serial:
+            reason = f"BMC serial {found.value or 'cannot be read'}, inventory says {node.serial}"
+            why = "a cable was moved, or the address is stale"
+            raise Refused("identity", node.name, reason, detail=why)
 
 
 async def _serves_others(_access: Access, nodes: Sequence[Node]) -> dict[str, Refused]:

@@ -88,6 +88,8 @@ async def plan_bringup(access: Access, nodes: Sequence[Node], options: Options) 
     for name, use in uses.items():
         left_out.append(_handed_out(allocations[name]) if name in allocations else _in_use(name, use))
     take = [node for node in take if node.name not in uses]
+    order = {node.name: place for place, node in enumerate(nodes)}
+    left_out.sort(key=lambda entry: order[entry.node])
     return _plan("bringup", access, options, take, already, left_out)
 
 

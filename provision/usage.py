@@ -24,15 +24,21 @@ _AT_ONCE = 32
 _ASK_S = 20.0
 _PROCESSES = ("nvidia-smi", "--query-compute-apps=pid,process_name", "--format=csv,noheader")
 _NO_SUCH_PROGRAM = 127
+_DRAIN = "invoke quarantine --nodes {node} --reason '...', and once its job has ended, run this again"
+_DEAF = "where you know that nothing runs there, add --override in-use --reason '...'"
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Why a node counts as in use. `known` False: nobody could be asked, and it may run something."""
+    """Why a node counts as in use. `known` False: nobody could be asked, and it may run something.
+
+    `hint` is what leads on, for whoever wanted to touch it.
+    """
 
     reason: str
     detail: str = ""
     known: bool = True
+    hint: str = ""
 
 
 async def look(access: Access, nodes: Sequence[Node]) -> dict[str, Use]:
@@ -82,6 +88,7 @@ def _handed_out(allocation: Allocation) -> Use:
     return Use(
         f"it is allocated to {allocation.name} by {allocation.who}",
         detail=f"since {since}: {allocation.why or 'no reason given'}",
+        hint=f"once its job is over: invoke pool.return --nodes {allocation.node}",
     )
 
 
@@ -109,10 +116,13 @@ async def _ask_slurm(nodes: Sequence[Node]) -> Mapping[str, Use]:
     try:
         answer = await slurm.look(names)
     except SlurmFailed as error:
-        return {name: Use(f"it cannot be asked for: {error.reason}", known=False) for name in names}
-    found = {name: Use("Slurm does not know it", known=False) for name in answer.unknown}
+        return {
+            name: Use(f"it cannot be asked for: {error.reason}", known=False, hint=_DEAF) for name in names
+        }
+    found = {name: Use("Slurm does not know it", known=False, hint=_DEAF) for name in answer.unknown}
     for name, state in answer.busy.items():
-        found[name] = Use(f"Slurm says {state}", detail=await slurm.jobs(name))
+        hint = _DRAIN.format(node=name)
+        found[name] = Use(f"Slurm says {state}", detail=await slurm.jobs(name), hint=hint)
     return found
 
 
@@ -141,10 +151,13 @@ async def _ask_node(access: Access, node: Node) -> Use | None:
     except (SshFailed, BadRequest, SecretMissing) as error:  # BadRequest: its address is not known
         why = error.reason if isinstance(error, SshFailed) else str(error)
         reason = f"it has been in the pool and cannot be asked what runs on it ({why})"
-        return Use(reason, known=False)
+        return Use(reason, known=False, hint=_DEAF)
     if result.status == _NO_SUCH_PROGRAM and not access.profile(node).limit("gpu.count"):
         return None  # no GPU tools, and no GPUs to be busy with
     if result.status != 0:
-        return Use(f"nvidia-smi ended with {result.status}: cannot tell what runs", known=False)
+        return Use(f"nvidia-smi ended with {result.status}: cannot tell what runs", known=False, hint=_DEAF)
     busy = [line for line in result.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
-    return Use(f"{len(busy)} processes use its GPUs", detail="; ".join(busy[:3])) if busy else None
+    if not busy:
+        return None
+    hint = _DRAIN.format(node=node.name)
+    return Use(f"{len(busy)} processes use its GPUs", detail="; ".join(busy[:3]), hint=hint)

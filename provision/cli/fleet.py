@@ -10,11 +10,13 @@ from typing import TypeVar, cast
 from bmc import fleet
 from bmc.capability import Bmc, BmcTarget
 from bmc.drivers import connect
+from bmc.errors import ActionFailed
 from inventory.model import Node
 from inventory.nodeset import fold
 from provision import advice
 from provision.access import Access
 from provision.cli.command import Ended
+from provision.errors import ProvisionError
 
 T = TypeVar("T")
 
@@ -43,7 +45,10 @@ def run(
     results = asyncio.run(fleet.each(targets, action, deadline_s=deadline_s))
     answers: dict[str, T | Exception] = {}
     for name, result in results.items():
-        answers[name] = result.error if result.error is not None else cast("T", result.value)
+        error: Exception | None = result.error
+        if isinstance(error, ActionFailed) and isinstance(error.__cause__, ProvisionError):
+            error = error.__cause__  # ours, and says more
+        answers[name] = error if error is not None else cast("T", result.value)
     return answers
 
 

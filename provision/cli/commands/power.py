@@ -113,6 +113,7 @@ def _cut(action: PowerAction, nodes: str, rack: Sequence[str], pool: str, how: _
     chosen = select(access, nodes, rack, pool)
     asyncio.run(guards.guard(access, chosen, action=f"power {action}", asking=how.asking))
     _stop_if_dry(how.dry_run, f"power {action}", chosen)
+    asyncio.run(guards.identity(access, chosen))
     plan = f"this cuts the power of {fold(node.name for node in chosen)}."
     consent = guards.ask(access, chosen, action=f"power {action}", plan=plan, asking=how.asking)
     results = cut_power(access, chosen, action, consent, capture=how.capture)
