@@ -25,6 +25,7 @@ from provision.access import Access
 from provision.cli import fleet
 from provision.cli.command import Ended, command
 from provision.cli.commands.bringup import seconds
+from provision.cli.commands.power import save_evidence
 from provision.cli.confirm import asking
 from provision.cli.selection import NODES, POOL, RACK, open_site, select
 from provision.consoles import Capture, Until
@@ -97,6 +98,7 @@ def _capture(
             return None
 
         async def begin(recorder: Recorder) -> None:
+            await save_evidence(access, target)
             async with connect(target) as bmc:
                 identity = await bmc.identity()
                 check_identity(target.name, expected=known[target.name].serial, found=identity.serial)

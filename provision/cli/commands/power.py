@@ -147,6 +147,13 @@ def cut_power(
     return results
 
 
+async def save_evidence(access: Access, target: BmcTarget) -> None:
+    """Keep what the BMC knows before power is cut: a cut may take the cause with it."""
+    folder = access.settings.state / "captures" / target.name
+    folder.mkdir(parents=True, exist_ok=True)
+    await evidence.save_bmc(target, folder)
+
+
 def _act(
     access: Access, nodes: Sequence[Node], action: PowerAction, *, capture: bool
 ) -> dict[str, str | Exception]:
@@ -154,9 +161,7 @@ def _act(
 
     async def act(target: BmcTarget) -> str:
         if capture:
-            folder = access.settings.state / "captures" / target.name
-            folder.mkdir(parents=True, exist_ok=True)
-            await evidence.save_bmc(target, folder)
+            await save_evidence(access, target)
         async with connect(target) as bmc:
             identity = await bmc.identity()
             check_identity(target.name, expected=known[target.name].serial, found=identity.serial)
