@@ -53,6 +53,7 @@ _FIELDS = (
 )  # fmt: skip
 # When systemd started, and when it was last told to load its configuration anew.
 _LOADED = ("UnitsLoadFinishTimestamp", "UnitsLoadTimestamp")
+_UNUSABLE = frozenset({"not-found", "bad-setting", "error"})
 _ENABLED = frozenset({"enabled", "static", "alias", "indirect", "generated"})
 
 
@@ -115,8 +116,10 @@ def main() -> None:
     module = AnsibleModule(argument_spec=options, supports_check_mode=True)
     units = _show(module)
     changes = _reload_manager(module, units)
+    if any(now.get("LoadState") in _UNUSABLE for now in units):
+        units = _show(module)  # as they are now that systemd has looked again
     for unit, now in zip(module.params["units"], units):  # noqa: B905 - Python 3.8 has no strict
-        if now.get("LoadState") in {"not-found", "bad-setting", "error"}:
+        if now.get("LoadState") in _UNUSABLE:
             if unit["state"] == "stopped":
                 continue
             if module.check_mode:  # it comes with what an earlier task would install or write
@@ -147,7 +150,11 @@ def _reload_manager(module: Any, units: list[dict[str, str]]) -> list[str]:
         _, told, _ = module.run_command(command, check_rc=True)
         now = parse_show(told)[0]
         stale = all(_stale(module.params["manager_files"], now, name) for name in _LOADED)
-    if not stale and not any(unit.get("NeedDaemonReload") == "yes" for unit in units):
+    # A unit may have come since systemd looked, with a package or from a run that was cut off.
+    noticed = any(
+        unit.get("NeedDaemonReload") == "yes" or unit.get("LoadState") in _UNUSABLE for unit in units
+    )
+    if not stale and not noticed:
         return []
     if not module.check_mode:
         module.run_command(["systemctl", "daemon-reload"], check_rc=True)

@@ -24,7 +24,7 @@ description:
   - Never removes a package.
 options:
   packages:
-    description: Packages, each a name or name=version, where the version may hold C(*).
+    description: Packages, each a name or name=version, where the version may end in C(*).
     type: list
     elements: str
     required: true

@@ -75,7 +75,7 @@ class Fresh:
             extra_vars={"muster_rack": "lab", "muster_deploy": "d-1", **variables},
             groups=groups,
             check=check,
-            timeout_s=540.0,
+            timeout_s=840.0,
         )
 
     async def _play(self, request: PlayRequest) -> tuple[PlayResult, list[PlayEvent]]:

@@ -163,7 +163,7 @@ def _sources(infra: str) -> str:
         key = answer.read().decode()
     indented = "\n".join(f" {line or '.'}" for line in key.strip().splitlines())
     stanzas = [
-        f"Types: deb\nURIs: {source.uri}\nSuites: {source.suite}\nComponents: {' '.join(source.components)}\n"
+        f"Types: deb\nURIs: {source.uri.replace('https:', 'http:')}\nSuites: {source.suite}\nComponents: {' '.join(source.components)}\n"
         + (f"Signed-By: {source.signed_by}\n" if source.signed_by else "")
         for source in machine_archive().sources
     ]

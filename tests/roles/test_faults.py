@@ -26,7 +26,7 @@ DRIVER = {
     "nvidia_driver_gpus_min": 2,
 }
 INSTALLED = (
-    "dpkg-query --show --showformat '${db:Status-Abbrev}${Package}\\n' 'nvidia-*' 2> /dev/null || true"
+    "dpkg-query --show --showformat '${Package}=${db:Status-Abbrev}\\n' 'nvidia-*' 2> /dev/null || true"
 )
 
 
@@ -42,7 +42,9 @@ class Broken:
         return self.node.roles("nvidia_driver", **DRIVER | changed)
 
     def installed(self) -> list[str]:
-        return sorted(self.node.read(INSTALLED).split())
+        """Return what dpkg knows of the driver, each with its state: ii or hi is whole."""
+        known = self.node.read(INSTALLED).split()
+        return sorted(one for one in known if not one.endswith(("=un", "=pn")))
 
     def remove(self) -> None:
         """Leave the node as if no driver had ever been installed."""
@@ -81,7 +83,7 @@ def heals(broken: Broken) -> None:
     healed = broken.install()
     assert healed.ok, healed
     assert healed.changed > 0
-    assert broken.installed() == ["hinvidia-driver-cuda", "hinvidia-kernel-open-dkms"]
+    assert broken.installed() == ["nvidia-driver-cuda=hi", "nvidia-kernel-open-dkms=hi"]
     again = broken.install()
     assert (again.ok, again.changed) == (True, 0)
 
@@ -168,7 +170,7 @@ def test_a_node_that_reboots_while_dpkg_works_is_healed_by_the_next_run(broken):
     while broken.node.run("cat /proc/sys/kernel/random/boot_id").stdout.strip() in {"", boot}:
         assert time.monotonic() < deadline, "the node did not come back"
         time.sleep(0.5)
-    assert "iFnvidia-driver-cuda" in broken.installed()
+    assert "nvidia-driver-cuda=iF" in broken.installed()
     heals(broken)
 
 
