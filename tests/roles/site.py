@@ -162,10 +162,10 @@ def _sources(infra: str) -> str:
     with urllib.request.urlopen(f"http://{infra}:8080/muster.asc", timeout=10) as answer:
         key = answer.read().decode()
     indented = "\n".join(f" {line or '.'}" for line in key.strip().splitlines())
-    stanzas = [
-        f"Types: deb\nURIs: {source.uri.replace('https:', 'http:')}\nSuites: {source.suite}\nComponents: {' '.join(source.components)}\n"
-        + (f"Signed-By: {source.signed_by}\n" if source.signed_by else "")
-        for source in machine_archive().sources
-    ]
+    stanzas = []
+    for source in machine_archive().sources:
+        uri = source.uri.replace("https:", "http:")  # nodes ask the lab's proxy in clear text
+        text = f"Types: deb\nURIs: {uri}\nSuites: {source.suite}\nComponents: {' '.join(source.components)}\n"
+        stanzas.append(f"{text}Signed-By: {source.signed_by}\n" if source.signed_by else text)
     vendor = f"Types: deb\nURIs: http://{infra}:8080/vendor\nSuites: stable\nComponents: main\n"
     return "\n".join([*stanzas, f"{vendor}Signed-By:\n{indented}\n"])
