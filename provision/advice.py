@@ -321,7 +321,7 @@ def next_after(error: BaseException) -> str:
     nearest = getattr(error, "nearest", None)
     if nearest:
         text = f"did you mean {nearest}?  {text}"
-    for name in ("node", "guard", "run", "log", "command", "hint"):
+    for name in ("node", "guard", "run", "log", "command", "hint", "url"):
         value = getattr(error, name, None)
         if value is not None:
             text = text.replace("{" + name + "}", str(value))

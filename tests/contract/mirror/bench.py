@@ -24,7 +24,7 @@ from provision.mirror.client import Credentials, Mirror
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN, OTHER = "open-sesame", "open-barley"
-_UP_S = 20.0
+_UP_S = 60.0
 
 
 @dataclass
