@@ -60,6 +60,8 @@ def fix(
     chosen, held = _not_held(access, select(access, nodes, rack, pool))
     for line in held:
         sys.stderr.write(f"left out: {line}\n")
+    if not chosen:
+        raise Ended(advice.EXIT_REFUSED)
     if dry_run:
         _plan(access, chosen, wanted, top, output)
     asked = asking(yes=yes, override=override, reason=reason)
