@@ -50,10 +50,10 @@ def make_boot(node: int, boot: int, seed: int = 0) -> Boot:
         _services(chance),
         _noise(own, chance),
     ]
-    return lines + _woven([list(thread) for thread in parallel], chance)
+    return lines + woven([list(thread) for thread in parallel], chance)
 
 
-def _woven(threads: list[list[Said]], chance: random.Random) -> Boot:
+def woven(threads: list[list[Said]], chance: random.Random) -> Boot:
     """Weave threads that run side by side; each keeps its own order."""
     lines: Boot = []
     left = [thread for thread in threads if thread]
@@ -65,7 +65,7 @@ def _woven(threads: list[list[Said]], chance: random.Random) -> Boot:
     return lines
 
 
-def _thread(name: str, *rows: str | tuple[str, float], chance: random.Random | None = None) -> Iterator[Said]:
+def thread(name: str, *rows: str | tuple[str, float], chance: random.Random | None = None) -> Iterator[Said]:
     """Give a thread's lines; a row with a share comes in that share of boots."""
     for row in rows:
         if isinstance(row, str):
@@ -76,7 +76,7 @@ def _thread(name: str, *rows: str | tuple[str, float], chance: random.Random | N
 
 def _firmware(own: random.Random) -> Iterator[Said]:
     end = own.randrange(0x10, 0xF0)
-    yield from _thread(
+    yield from thread(
         "firmware",
         "Linux version 5.15.0-122-generic (buildd@lcy02-amd64-034) (gcc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0, GNU ld (GNU Binutils for Ubuntu) 2.38) #132-Ubuntu SMP",
         f"Command line: BOOT_IMAGE=/boot/vmlinuz-5.15.0-122-generic root=UUID={_uuid(own)} ro iommu=pt console=tty0 console=ttyS0,115200n8",
@@ -100,7 +100,7 @@ def _firmware(own: random.Random) -> Iterator[Said]:
 
 def _early(own: random.Random, chance: random.Random) -> Iterator[Said]:
     free = 2113000000 + own.randrange(100000)
-    yield from _thread(
+    yield from thread(
         "early",
         "ACPI: Early table checksum verification disabled",
         "ACPI: RSDP 0x00000000777FE014 000024 (v02 DELL  )",
@@ -135,7 +135,7 @@ def _early(own: random.Random, chance: random.Random) -> Iterator[Said]:
 
 
 def _pci(chance: random.Random) -> Iterator[Said]:
-    yield from _thread(
+    yield from thread(
         "pci",
         "PCI: Using configuration type 1 for base access",
         "ACPI: PCI Root Bridge [PC00] (domain 0000 [bus 00-16])",
@@ -159,17 +159,17 @@ def _pci(chance: random.Random) -> Iterator[Said]:
             if bus in ADAPTERS
             else "0x010802"
         )
-        yield from _thread(
+        yield from thread(
             f"pci {bus}",
             f"pci 0000:{bus}:00.0: [{device}] type 00 class {kind}",
             f"pci 0000:{bus}:00.0: reg 0x10: [mem 0x{chance.randrange(0x20000, 0x2FFFF):x}000000-0x{chance.randrange(0x30000, 0x3FFFF):x}ffffff 64bit pref]",
             f"pci 0000:{bus}:00.0: PME# supported from D0 D3hot",
         )
         if bus in GPUS:
-            yield from _thread(
+            yield from thread(
                 f"pci {bus}", f"pci 0000:{bus}:00.0: Max Payload Size set to 256 (was 128, max 256)"
             )
-    yield from _thread(
+    yield from thread(
         "pci",
         ("pci 0000:17:01.0: BAR 13: no space for [io  size 0x1000]", 0.6),
         ("pci 0000:17:01.0: BAR 13: failed to assign [io  size 0x1000]", 0.6),
@@ -180,7 +180,7 @@ def _pci(chance: random.Random) -> Iterator[Said]:
 
 def _drive(own: random.Random, chance: random.Random, bus: str, number: int) -> Iterator[Said]:
     name = f"nvme{number}"
-    yield from _thread(
+    yield from thread(
         f"nvme {bus}",
         f"nvme {name}: pci function 0000:{bus}:00.0",
         (f"nvme {name}: Shutdown timeout set to {own.choice((8, 10))} seconds", 0.5),
@@ -193,7 +193,7 @@ def _drive(own: random.Random, chance: random.Random, bus: str, number: int) -> 
 def _adapter(chance: random.Random, bus: str, number: int) -> Iterator[Said]:
     who = f"mlx5_core 0000:{bus}:00.0"
     rate = "Rate limit: 127 rates are supported, range: 0Mbps to 195312Mbps"
-    yield from _thread(
+    yield from thread(
         f"mlx5 {bus}",
         f"{who}: firmware version: 28.41.1000",
         f"{who}: 504.112 Gb/s available PCIe bandwidth (32.0 GT/s PCIe x16 link)",
@@ -212,7 +212,7 @@ def _adapter(chance: random.Random, bus: str, number: int) -> Iterator[Said]:
 
 
 def _switch(chance: random.Random, bus: str, number: int) -> Iterator[Said]:
-    yield from _thread(
+    yield from thread(
         f"nvswitch {bus}",
         f"nvidia-nvswitch{number}: Probing device 0000:{bus}:00.0, Vendor Id = 0x10de, Device Id = 0x22a3, Class = 0x68000",
         f"nvidia-nvswitch{number}: enabling device (0140 -> 0142)",
@@ -222,15 +222,15 @@ def _switch(chance: random.Random, bus: str, number: int) -> Iterator[Said]:
 
 
 def _gpus(chance: random.Random) -> Iterator[Said]:
-    yield from _thread(
+    yield from thread(
         "nvidia",
         "nvidia: loading out-of-tree module taints kernel.",
         "nvidia: module verification failed: signature and/or required key missing - tainting kernel",
         f"nvidia-nvlink: Nvlink Core is being initialized, major device number {chance.randrange(505, 512)}",
     )
     for bus in chance.sample(GPUS, len(GPUS)):
-        yield from _thread(f"nvidia {bus}", f"nvidia 0000:{bus}:00.0: enabling device (0140 -> 0142)")
-    yield from _thread(
+        yield from thread(f"nvidia {bus}", f"nvidia 0000:{bus}:00.0: enabling device (0140 -> 0142)")
+    yield from thread(
         "nvidia",
         "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05  Tue Oct  8 03:22:07 UTC 2024",
         "nvidia-modeset: Loading NVIDIA Kernel Mode Setting Driver for UNIX platforms  550.127.05  Tue Oct  8 02:56:05 UTC 2024",
@@ -242,14 +242,14 @@ def _gpus(chance: random.Random) -> Iterator[Said]:
 
 
 def _usb(chance: random.Random) -> Iterator[Said]:
-    yield from _thread(
+    yield from thread(
         "usb",
         "xhci_hcd 0000:00:14.0: xHCI Host Controller",
         "xhci_hcd 0000:00:14.0: new USB bus registered, assigned bus number 1",
         "usb usb1: New USB device found, idVendor=1d6b, idProduct=0002, bcdDevice= 5.15",
     )
     for port in (1, 3):
-        yield from _thread(
+        yield from thread(
             f"usb {port}",
             f"usb 1-{port}: new high-speed USB device number {chance.randrange(2, 6)} using xhci_hcd",
             f"usb 1-{port}: New USB device found, idVendor=413c, idProduct=a102, bcdDevice= 1.00",
@@ -262,7 +262,7 @@ def _ethernet(own: random.Random, chance: random.Random) -> Iterator[Said]:
     macs = [":".join(f"{own.randrange(256):02x}" for _ in range(6)) for _ in range(2)]
     for n, port in enumerate(chance.sample((0, 1), 2)):
         name = f"enp42s0f{port}np{port}"
-        yield from _thread(
+        yield from thread(
             f"ethernet {port}",
             f"mlx5_core 0000:2a:00.{port} {name}: Link up",
             f"bond0: (slave {name}): Enslaving as a backup interface with an up link"
@@ -270,7 +270,7 @@ def _ethernet(own: random.Random, chance: random.Random) -> Iterator[Said]:
             else f"bond0: (slave {name}): Enslaving as an active interface with an up link",
             f"IPv6: ADDRCONF(NETDEV_CHANGE): {name}: link becomes ready",
         )
-    yield from _thread(
+    yield from thread(
         "ethernet",
         f"bond0: (slave enp42s0f0np0): Permanent HW addr: {macs[0]}",
         "8021q: adding VLAN 0 to HW filter on device bond0",
@@ -278,7 +278,7 @@ def _ethernet(own: random.Random, chance: random.Random) -> Iterator[Said]:
 
 
 def _storage(chance: random.Random) -> Iterator[Said]:
-    yield from _thread(
+    yield from thread(
         "storage",
         "md/raid10:md0: active with 4 out of 4 devices",
         f"md0: detected capacity change from 0 to {30004846592}",
@@ -292,7 +292,7 @@ def _storage(chance: random.Random) -> Iterator[Said]:
 
 
 def _management(chance: random.Random) -> Iterator[Said]:
-    yield from _thread(
+    yield from thread(
         "ipmi",
         "ipmi_si IPI0001:00: ipmi_platform: probing via ACPI",
         "ipmi_si IPI0001:00: [io  0x0ca8] regsize 1 spacing 4 irq 10",
@@ -302,15 +302,15 @@ def _management(chance: random.Random) -> Iterator[Said]:
     )
     controllers = chance.sample(range(16), 16)
     for number in controllers:
-        yield from _thread(
+        yield from thread(
             f"edac {number}",
             f"EDAC MC{number}: Giving out device to module i10nm_edac controller Intel_10nm Socket#{number // 8} IMC#{number % 4}: DEV 0000:{0x7E + number:02x}:0c.0 (INTERRUPT)",
         )
-    yield from _thread("edac", "EDAC i10nm: v0.0.5")
+    yield from thread("edac", "EDAC i10nm: v0.0.5")
 
 
 def _services(chance: random.Random) -> Iterator[Said]:
-    yield from _thread(
+    yield from thread(
         "systemd",
         "systemd[1]: systemd 249.11-0ubuntu3.12 running in system mode (+PAM +AUDIT +SELINUX +APPARMOR)",
         "systemd[1]: Detected architecture x86-64.",
@@ -332,7 +332,7 @@ def _services(chance: random.Random) -> Iterator[Said]:
     for profile in chance.sample(
         ("lsb_release", "nvidia_modprobe", "tcpdump", "man_filter", "man_groff", "chronyd"), 6
     ):
-        yield from _thread(
+        yield from thread(
             "audit",
             f'audit: type=1400 audit({1772442000 + chance.randrange(900)}.{chance.randrange(1000):03d}:{chance.randrange(2, 30)}): apparmor="STATUS" operation="profile_load" profile="unconfined" name="{profile}" pid={chance.randrange(800, 2400)} comm="apparmor_parser"',
         )
@@ -340,7 +340,7 @@ def _services(chance: random.Random) -> Iterator[Said]:
 
 def _noise(own: random.Random, chance: random.Random) -> Iterator[Said]:
     model = own.choice(("MTFDKBA960TFR", "SAMSUNG MZ7L3960", "SSDSC2KG960GZR", "HFS960G3H2X069N"))
-    yield from _thread(
+    yield from thread(
         "noise",
         f"scsi 0:0:0:0: Direct-Access     ATA      {model} A1B2 PQ: 0 ANSI: 5",
         "random: crng init done",
