@@ -11,6 +11,8 @@ from bmc.ipmi.session import LEVELS, Session
 
 _THIS_CHANNEL = 0x0E
 _SOURCE, _ADDRESS, _MAC, _NETMASK, _GATEWAY, _VLAN = 4, 3, 5, 6, 12, 20
+_IPV6_ENABLES, _IPV6_STATUS, _IPV6_STATIC, _IPV6_DYNAMIC = 51, 55, 56, 59
+_ACTIVE, _MOST_ADDRESSES = 0, 8
 _SOURCES = {1: "static", 2: "dhcp", 3: "bios", 4: "other"}
 _PRIVILEGES = {level: str(name) for name, level in LEVELS.items()} | {1: "callback", 5: "oem", 15: "none"}
 _WATCHDOG_ACTIONS = {0: "none", 1: "reset", 2: "off", 3: "cycle"}
@@ -19,7 +21,8 @@ _SET_PASSWORD, _TWENTY_BYTES = 0x02, 0x80
 
 @dataclass(frozen=True, slots=True)
 class LanSettings:
-    """How the BMC is on its network. `vlan` is None where none is used."""
+    """How the BMC is on its network. `vlan` is None where none is used; `ipv6` holds the active
+    addresses with their prefixes."""
 
     address: str
     netmask: str
@@ -27,6 +30,7 @@ class LanSettings:
     mac: str
     source: str
     vlan: int | None
+    ipv6: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,7 @@ async def lan_settings(session: Session) -> LanSettings:
     """Read the settings of the channel that we came in by."""
 
     async def read(parameter: int, size: int) -> bytes:
-        answer = await session.command(commands.GET_LAN, bytes((_THIS_CHANNEL, parameter, 0, 0)))
-        return answer[1 : 1 + size].ljust(size, b"\x00")
+        return await _parameter(session, parameter, size)
 
     vlan = int.from_bytes(await read(_VLAN, 2), "little")
     return LanSettings(
@@ -63,7 +66,30 @@ async def lan_settings(session: Session) -> LanSettings:
         mac=(await read(_MAC, 6)).hex(":"),
         source=_SOURCES.get((await read(_SOURCE, 1))[0] & 0x0F, "unknown"),
         vlan=vlan & 0x0FFF if vlan & 0x8000 else None,
+        ipv6=await _ipv6_addresses(session),
     )
+
+
+async def _parameter(session: Session, parameter: int, size: int, selector: int = 0) -> bytes:
+    answer = await session.command(commands.GET_LAN, bytes((_THIS_CHANNEL, parameter, selector, 0)))
+    return answer[1 : 1 + size].ljust(size, b"\x00")
+
+
+async def _ipv6_addresses(session: Session) -> tuple[str, ...]:
+    """Return the active addresses, set and given; none where the BMC knows IPv4 alone."""
+    found = []
+    try:
+        if not (await _parameter(session, _IPV6_ENABLES, 1))[0]:
+            return ()
+        most = await _parameter(session, _IPV6_STATUS, 2)
+        for parameter, count in ((_IPV6_STATIC, most[0]), (_IPV6_DYNAMIC, most[1])):
+            for selector in range(min(count, _MOST_ADDRESSES)):
+                row = await _parameter(session, parameter, 20, selector)
+                if row[19] == _ACTIVE and any(row[2:18]):
+                    found.append(f"{ipaddress.IPv6Address(row[2:18])}/{row[18]}")
+    except (CommandRefused, Unsupported):
+        pass  # what was read so far is right; most BMCs that know IPv4 alone refuse the first
+    return tuple(found)
 
 
 async def users(session: Session) -> tuple[User, ...]:

@@ -23,7 +23,7 @@ def _get_lan(request: Request) -> bytes:
     request.channel()
     if request.data[0] & _REVISION_ONLY:
         return bytes((PARAMETER_REVISION,))
-    return bytes((PARAMETER_REVISION,)) + request.bmc.lan.get(request.data[1])
+    return bytes((PARAMETER_REVISION,)) + request.bmc.lan.get(request.data[1], request.data[2])
 
 
 def _set_lan(request: Request) -> bytes:

@@ -85,7 +85,8 @@ async def lab_maker() -> AsyncIterator[MakeLab]:
             rack = await start_rack([BmcSpec(**values)])  # type: ignore[arg-type]
             stack.push_async_callback(rack.close)
             bmc = rack.bmc("node-k")
-            target = BmcTarget("node-k", HOST, Credential(USER, PASSWORD), port=bmc.port, protocol="ipmi")
+            login = Credential(USER, PASSWORD)
+            target = BmcTarget("node-k", str(values["host"]), login, port=bmc.port, protocol="ipmi")
             if values.get("redfish_port") is not None:
                 web = rack.redfish("node-k")
                 target = replace(target, redfish_port=web.port, fingerprint=web.fingerprint)

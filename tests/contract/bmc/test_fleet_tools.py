@@ -27,6 +27,7 @@ from bmc.ipmi.driver import Ipmi
 from bmc.ipmi.endpoint import Endpoint
 from bmc.ipmi.session import Command
 from bmc.screens import Source, shoot
+from bmc.vendors import dell
 from lab.bmc import BmcSpec, BmcUser, LightChassis, start_rack
 
 from .conftest import HOST, PASSWORD, USER, LabBackend, MakeLab, until
@@ -49,6 +50,9 @@ async def test_knows_how_the_bmc_is_on_its_network(lab: LabBackend, endpoint: En
     async with ipmi(lab, endpoint) as bmc:
         settings = await bmc.lan()
     assert (settings.address, settings.mac, settings.vlan) == (HOST, lab.bmc.mac.hex(":"), None)
+    (own,) = settings.ipv6  # the one that its interface gave itself
+    assert own.startswith("fe80::")
+    assert own.endswith("/64")
 
 
 async def test_lists_the_users(lab: LabBackend, endpoint: Endpoint) -> None:
@@ -110,8 +114,9 @@ async def test_the_console_stands_in_and_says_why(
 
 
 async def test_a_bmc_that_does_nothing_is_answered_with_the_mains(
-    make_lab: MakeLab, endpoint: Endpoint
+    make_lab: MakeLab, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(dell, "_READY_POLL_S", 0.04)  # this node never goes off by itself
     lab = await make_lab(redfish_port=0)
     lab.bmc.set_fault("power-ignored")
     boots = len(lab.chassis.boots)

@@ -80,6 +80,13 @@ async def test_identity_network_and_users_are_printed(lab: Lab) -> None:
     assert "3780 Watts" not in await lab.ok(lab.ipmitool("dcmi", "power", "reading"))
 
 
+async def test_ipv6_addresses_are_printed_and_set(lab: Lab) -> None:
+    printed = await lab.ok(lab.ipmitool("lan6", "print", "1"))
+    assert re.search(r"fe80::[0-9a-f:]+/64", printed)
+    await lab.ok(lab.ipmitool("lan6", "set", "1", "static_addr", "0", "enable", "fd00:66::9", "48"))
+    assert "fd00:66::9/48" in await lab.ok(lab.ipmitool("lan6", "print", "1"))
+
+
 async def test_identify_and_watchdog(lab: Lab) -> None:
     await lab.ok(lab.ipmitool("chassis", "identify", "30"))
     assert lab.bmc.identify.name == "TIMED"

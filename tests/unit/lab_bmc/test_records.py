@@ -25,12 +25,12 @@ def reserve(console: Console, command: int = 0x42) -> int:
     return int.from_bytes(answer[1:3], "little")
 
 
-def test_ten_thousand_events_are_read_in_order(bench: Bench) -> None:
+def test_a_thousand_events_are_read_in_order(bench: Bench) -> None:
     console = bench.login()
-    for number in range(1, 10_000):
+    for number in range(1, 1_000):
         bench.bmc.sel.add(0x01, 0x01, struct.pack("<H", number) + b"\xff", at=1_700_000_000 + number)
     info = console.command(0x0A, 0x40)
-    assert struct.unpack_from("<H", info, 2)[0] == 10_000
+    assert struct.unpack_from("<H", info, 2)[0] == 1_000
     seen, record_id = 0, 0
     while record_id != 0xFFFF:
         answer = sel_entry(console, record_id)
@@ -38,8 +38,8 @@ def test_ten_thousand_events_are_read_in_order(bench: Bench) -> None:
         following, own = struct.unpack_from("<HH", answer, 1)
         assert own == seen + 1
         seen, record_id = seen + 1, following
-    assert seen == 10_000
-    assert sel_entry(console, 0xFFFF)[3:5] == struct.pack("<H", 10_000)
+    assert seen == 1_000
+    assert sel_entry(console, 0xFFFF)[3:5] == struct.pack("<H", 1_000)
 
 
 def test_a_full_log_refuses_and_says_that_it_overflowed(make_bench: MakeBench) -> None:
