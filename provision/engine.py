@@ -21,7 +21,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy
-from dbos import DBOS, DBOSClient, DBOSConfig, SetEnqueueOptions, SetWorkflowID
+from dbos import DBOS, DBOSClient, DBOSConfig, SetEnqueueOptions, SetWorkflowID, WorkflowStatus
 from dbos import error as dbos_error
 
 from inventory.records import RunState
@@ -51,13 +51,24 @@ _ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 _STORE_TRIES, _STORE_FIRST_S, _STORE_GROWTH = 12, 1.0, 1.6
 
 
+_Result = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Outcome:
+    """How a part ended: with a result, or with what went wrong."""
+
+    result: _Result | None
+    error: BaseException | None = None
+
+
 @dataclasses.dataclass(slots=True)
 class _Process:
     """What workflows of this process work with; set by `start`."""
 
     hands: flow.Hands | None = None
     client: Client | None = None
-    finish: FinishLine | None = None
+    finish: FinishLine[_Outcome] | None = None
 
 
 _process = _Process()
@@ -91,29 +102,23 @@ async def _stage(name: str, node: str, run: str, options: dict[str, Any]) -> dic
 
 
 @_durable(name="leg_of_node")
-async def _leg_of_node(names: list[str], node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    try:
-        for name in names:
-            result = await _stage(name, node, run, options)
-            if not result["ok"]:
-                break
-    finally:
-        _ends()
-    return result
+async def _leg_of_node(names: list[str], node: str, run: str, options: dict[str, Any]) -> _Result:
+    result: _Result = {}
+    for name in names:
+        result = await _stage(name, node, run, options)
+        if not result["ok"]:
+            break
+    return _told(result)
 
 
 @_durable(name="node_of_run")
-async def _node_of_run(node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    try:
-        for leg in flow.legs(Options(**options)):
-            result = await _capped(leg, node, run, options)
-            if not result["ok"]:
-                break
-    finally:
-        _ends()
-    return result
+async def _node_of_run(node: str, run: str, options: dict[str, Any]) -> _Result:
+    result: _Result = {}
+    for leg in flow.legs(Options(**options)):
+        result = await _capped(leg, node, run, options)
+        if not result["ok"]:
+            break
+    return _told(result)
 
 
 async def _capped(leg: flow.Leg, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -124,21 +129,31 @@ async def _capped(leg: flow.Leg, node: str, run: str, options: dict[str, Any]) -
         queue, key = _PARTS, flow.share(leg.cap, access.node(node), access)
     with SetWorkflowID(f"{DBOS.workflow_id}/{leg.cap}"), SetEnqueueOptions(queue_partition_key=key):
         handle = await DBOS.enqueue_workflow_async(queue, _leg_of_node, list(leg.steps), node, run, options)
-    return await _result(handle, options)
+    return await _result(handle.workflow_id)
 
 
-async def _result(handle: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Wait for a part; whoever waits shares its looks at the database with everybody else."""
-    if _process.finish is not None:
-        await _process.finish.passed(handle.workflow_id)
-    result: dict[str, Any] = await handle.get_result(polling_interval_sec=options["poll_s"])
+async def _result(part: str) -> _Result:
+    """Return the result of a part once it has ended. Raises what it raised.
+
+    Not by the engine's own handle: that records each result once more, and looks for each by itself.
+    """
+    outcome = await _finish().passed(part)
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.result or {}
+
+
+def _told(result: _Result) -> _Result:
+    """Tell those of this process who wait for the part at work here how it ends, and return that."""
+    if DBOS.workflow_id is not None:
+        _finish().ends(DBOS.workflow_id, _Outcome(result))
     return result
 
 
-def _ends() -> None:
-    """Say in this process that the part at work here ends, so that nobody has to look for it."""
-    if _process.finish is not None and DBOS.workflow_id is not None:
-        _process.finish.ends(DBOS.workflow_id)
+def _finish() -> FinishLine[_Outcome]:
+    if _process.finish is None:
+        raise RuntimeError("the engine has not been started in this process")
+    return _process.finish
 
 
 @_patient(name="end")
@@ -159,12 +174,11 @@ async def _run(run: str, nodes: list[str], options: dict[str, Any]) -> dict[str,
     for node in nodes:
         with SetWorkflowID(f"{DBOS.workflow_id}/{node}"):
             handles.append(await DBOS.enqueue_workflow_async(_RUNS, _node_of_run, node, run, options))
-        if _process.finish is not None:
-            _process.finish.expect(handles[-1].workflow_id)
+        _finish().expect(handles[-1].workflow_id)
     failed = 0
     for node, handle in zip(nodes, handles, strict=True):
         try:
-            result = await _result(handle, options)
+            result = await _result(handle.workflow_id)
         except dbos_error.DBOSAwaitedWorkflowCancelledError:
             result = {"ok": False}
         except Exception as error:  # noqa: BLE001  a bug at one node must not end the run of the others
@@ -282,22 +296,28 @@ class Client:
         """Whether anything is not finished, of one run or of all: much cheaper than to count it."""
         return bool(self._unfinished(prefix=f"{run}#" if run else None, limit=1))
 
-    def ended(self, parts: Collection[str]) -> set[str]:
-        """Return which of these parts have ended, however they did; none where the database is away."""
+    def ended(self, parts: Collection[str]) -> dict[str, _Outcome]:
+        """Return which of these parts have ended, and how; none where the database is away."""
         try:
-            found = self._client.list_workflows(
-                workflow_ids=list(parts), status=_ENDED, load_input=False, load_output=False
-            )
+            found = self._client.list_workflows(workflow_ids=list(parts), status=_ENDED, load_input=False)
         except sqlalchemy.exc.SQLAlchemyError as error:
             _log.warning("the engine's database does not answer: %s", error)
-            return set()
-        return {status.workflow_id for status in found}
+            return {}
+        return {status.workflow_id: _outcome(status) for status in found}
 
     def _unfinished(self, prefix: str | None, limit: int | None = None) -> list[str]:
         found = self._client.list_workflows(
             status=_PENDING, workflow_id_prefix=prefix, load_input=False, load_output=False, limit=limit
         )
         return [status.workflow_id for status in found]
+
+
+def _outcome(status: WorkflowStatus) -> _Outcome:
+    if status.status == "SUCCESS":
+        return _Outcome(status.output)
+    if status.status == "CANCELLED":
+        return _Outcome(None, dbos_error.DBOSAwaitedWorkflowCancelledError(status.workflow_id))
+    return _Outcome(None, status.error or RuntimeError(f"{status.workflow_id} ended as {status.status}"))
 
 
 def workflow_id(run: str, attempt: int) -> str:

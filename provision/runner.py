@@ -184,7 +184,7 @@ async def _until_idle(
             say(True)
 
 
-def _event_loop() -> Callable[[Coroutine[object, object, None]], None]:
+def event_loop() -> Callable[[Coroutine[object, object, None]], None]:
     """Return what runs a coroutine: uvloop where it is installed."""
     try:
         import uvloop
@@ -197,7 +197,7 @@ def run_here(settings: Settings, *, quiet_s: float | None = _QUIET_S) -> None:
     """Be the runner of a state folder until idle or told to stop. Raises RunnerBusy."""
     settings.ensure_state()
     with lock(settings.state) as say, _alone(settings):
-        _event_loop()(serve(settings, say, quiet_s=quiet_s))
+        event_loop()(serve(settings, say, quiet_s=quiet_s))
 
 
 def _alone(settings: Settings) -> AbstractContextManager[None]:

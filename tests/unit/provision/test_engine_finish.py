@@ -20,12 +20,12 @@ class Parts:
         self.contexts: set[str] = set()
         self.broken = False
 
-    def __call__(self, parts: Collection[str]) -> set[str]:
+    def __call__(self, parts: Collection[str]) -> dict[str, str]:
         self.asked.append(tuple(parts))
         self.contexts.add(WHOSE.get())
         if self.broken:
             raise OSError("gone")
-        return self.ended & set(parts)
+        return {part: f"how {part} ended" for part in self.ended & set(parts)}
 
 
 async def test_all_who_wait_are_asked_about_at_once() -> None:
@@ -73,4 +73,22 @@ async def test_a_look_that_fails_is_told_to_all_and_the_next_begins_anew() -> No
     for answer in await asyncio.gather(line.passed("a"), line.passed("b"), return_exceptions=True):
         assert isinstance(answer, OSError)
     parts.broken, parts.ended = False, {"a"}
-    await line.passed("a")
+    assert await line.passed("a") == "how a ended"
+
+
+async def test_what_ends_here_is_told_at_once_and_not_looked_for() -> None:
+    parts = Parts()
+    line = FinishLine(parts, first_s=60, round_s=60)
+    waiting = asyncio.create_task(line.passed("p"))
+    while not parts.asked:
+        await asyncio.sleep(0.005)
+    line.ends("p", "well")
+    assert await waiting == "well"
+    line.ends("q", "nobody waits")
+
+
+async def test_what_is_expected_is_not_missed_when_it_ends_before_it_is_waited_for() -> None:
+    line = FinishLine(Parts(), first_s=60, round_s=60)
+    line.expect("p")
+    line.ends("p", "well")
+    assert await line.passed("p") == "well"
