@@ -33,6 +33,7 @@ from provision.stages import (
 )
 from provision.stages.job import NodeJob, Options, Reached
 from provision.stages.site_maas import SiteMaas
+from provision.stages.site_memory import SiteMemory
 
 ADMIT = "pool"
 RELEASE = "released"
@@ -120,6 +121,7 @@ Works = Mapping[str, Callable[[NodeJob], Awaitable[Reached]]]
 
 def works(plays: PlayPool) -> Works:
     """Return what each step does to a node."""
+    memory = SiteMemory()
     return {
         Stage.REACHABLE: reachable.reach,
         Stage.ENLISTED: enlisted.reach,
@@ -127,8 +129,8 @@ def works(plays: PlayPool) -> Works:
         RELEASE: released.reach,
         Stage.DEPLOYED: deployed.reach,
         Stage.CONFIGURED: lambda job: configured.reach(job, plays),
-        Stage.VERIFIED: verified.reach,
-        ADMIT: admitted.reach,
+        Stage.VERIFIED: lambda job: verified.reach(job, memory),
+        ADMIT: lambda job: admitted.reach(job, memory),
     }
 
 

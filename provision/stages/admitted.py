@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from inventory.admission import ADMITTED
 from inventory.records import AUTOMATION
-from provision.gate_memory import GateMemory
 from provision.pools import spares
 from provision.pools.mirror import mirror
 from provision.stages.job import NodeJob, Reached
+from provision.stages.site_memory import SiteMemory
 
 
-async def reach(job: NodeJob) -> Reached:
+async def reach(job: NodeJob, memory: SiteMemory) -> Reached:
     """Move the node to an admitted pool. Raises NotAdmissible or HeldByHuman from the store."""
     here = job.state.pool
     if here in ADMITTED:
@@ -20,7 +18,7 @@ async def reach(job: NodeJob) -> Reached:
     pool = spares.pool_for(job.access, job.node)
     job.access.store.set_pool(job.node.name, pool, by=AUTOMATION, why=f"verified in {job.run}", run=job.run)
     # From now on its boots teach what is usual.
-    await asyncio.to_thread(GateMemory(job.access).learn)
+    await memory.learn(job.access, job.node.name)
     for problem in await mirror(job.access, [job.node.name]):
         job.note(problem)
     return Reached(f"in {pool}")

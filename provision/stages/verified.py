@@ -7,28 +7,28 @@ from health.verdict import Answer
 from provision import gate, judging
 from provision.errors import NodeFailed
 from provision.gate import GateResult
-from provision.gate_memory import GateMemory
 from provision.stages.job import NodeJob, Reached
+from provision.stages.site_memory import SiteMemory
 
 _TRIES = 2  # unknown is asked again once; then a human looks
 
 
-async def reach(job: NodeJob, level: Level = Level.QUICK) -> Reached:
+async def reach(job: NodeJob, memory: SiteMemory, level: Level = Level.QUICK) -> Reached:
     """Judge the node and record the verdict. Raises NodeFailed on no and on unknown."""
-    result = await judge_and_record(job, level, 1)
+    result = await judge_and_record(job, memory, level, 1)
     for attempt in range(2, _TRIES + 1):
         if result.verdict.answer is not Answer.UNKNOWN:
             break
         job.note(f"the gate answers unknown, asking again: {headline(result)}")
-        result = await judge_and_record(job, level, attempt)
+        result = await judge_and_record(job, memory, level, attempt)
     if result.verdict.answer is Answer.YES:
         return Reached(result.verdict.summary, facts={"boot_id": result.boot_id})
     raise _failure(job, result)
 
 
-async def judge_and_record(job: NodeJob, level: Level, attempt: int) -> GateResult:
+async def judge_and_record(job: NodeJob, site: SiteMemory, level: Level, attempt: int) -> GateResult:
     """Ask the gate once; keep the evidence and the verdict."""
-    memory = GateMemory(job.access)
+    memory = site.now(job.access)
     result = await gate.judge_node(judging.question(job.access, job.node, memory, job.profile), level)
     folder = job.access.settings.run_folder(job.run, job.node.name)
     path = folder / f"evidence-{job.options.attempt}-{attempt}.json"

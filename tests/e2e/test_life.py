@@ -37,6 +37,7 @@ from provision.stages import admitted
 from provision.stages.idle import refuse_in_use
 from provision.stages.job import NodeJob, Options, Reached
 from provision.stages.site_maas import SiteMaas
+from provision.stages.site_memory import SiteMemory
 
 NODES = ("n1", "n2", "n3")
 Part = Callable[[NodeJob, "Truth"], Awaitable[None]]
@@ -150,7 +151,7 @@ class Life(RuleBasedStateMachine):
                 "deployed": self._does(self._changes, self._deployed),
                 "configured": self._does(),
                 "verified": self._does(self._verified),
-                "pool": admitted.reach,
+                "pool": lambda job: admitted.reach(job, SiteMemory()),
             },
         )
 
