@@ -197,9 +197,9 @@ class NamespaceChassis:
             disk=self.disk.image,
             faults={str(fault): self.faults.active(fault) for fault in INSIDE},
         )
-        await self._guest.start(system, self._port.terminal)
-        self._installed_runs = True
+        self._installed_runs = True  # before it starts: on a busy machine it is up before start() returns
         try:
+            await self._guest.start(system, self._port.terminal)
             ending = await self._guest.wait()
         finally:
             self._installed_runs = False

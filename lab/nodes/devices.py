@@ -26,7 +26,9 @@ class Devices:
         self._loop.add_reader(self._asked, self._hear)
 
     def boot(self) -> None:
-        """Begin an empty kernel log: what the last system left unread is gone."""
+        """Begin an empty kernel log, and forget what the last system said that nobody has read."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._asked, 4096)
         self._close_kmsg()
         (self._share / "kmsg").unlink(missing_ok=True)
         self._kmsg = self._open("kmsg", os.O_RDWR)
