@@ -6,6 +6,7 @@ The folder becomes /sys/bus/pci/devices inside; its files are in the forms of th
 from __future__ import annotations
 
 import shutil
+import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ SWITCH_BUSES = ("85", "86", "87", "88")
 _DRIVE_BUSES = ("01", "02")
 _NO_SWAP = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 _SWAP = "/dev/nvme1n1p2                          partition\t8388604\t\t0\t\t-2\n"
+
+_REVISION = 0xA1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,33 @@ _GPU = _Kind("30200", "10DE:2330", "10DE:16C1", "nvidia", "32.0", 16)
 _SWITCH = _Kind("68000", "10DE:22A3", "10DE:1796", "nvidia-nvswitch", "32.0", 2)
 _HCA = _Kind("20700", "15B3:1021", "15B3:0041", "mlx5_core", "32.0", 16)
 _DRIVE = _Kind("10802", "144D:A80A", "144D:A813", "nvme", "16.0", 4)
+
+
+def _identity(kind: _Kind) -> dict[str, str]:
+    """Return the files by which lspci knows a device; it stops at the first that is missing."""
+    vendor, device = kind.pci_id.lower().split(":")
+    own, model = kind.subsystem.lower().split(":")
+    return {
+        "vendor": f"0x{vendor}\n",
+        "device": f"0x{device}\n",
+        "class": f"0x{kind.pci_class:0>6}\n",
+        "revision": f"0x{_REVISION:02x}\n",
+        "subsystem_vendor": f"0x{own}\n",
+        "subsystem_device": f"0x{model}\n",
+        "irq": "0\n",
+        "resource": "0x0000000000000000 0x0000000000000000 0x0000000000000000\n" * 7,
+    }
+
+
+def _config_space(kind: _Kind) -> bytes:
+    """Return the header that every device has in the first 64 bytes of its configuration space."""
+    vendor, device = (int(part, 16) for part in kind.pci_id.split(":"))
+    own, model = (int(part, 16) for part in kind.subsystem.split(":"))
+    code = int(kind.pci_class, 16)
+    command, status, header = 0x0406, 0, 0
+    head = struct.pack("<HHHHB", vendor, device, command, status, _REVISION)
+    head += code.to_bytes(3, "little") + struct.pack("<BBBB", 16, 0, header, 0)
+    return head + bytes(24 + 4) + struct.pack("<HH", own, model) + bytes(16)
 
 
 class Hardware:
@@ -85,11 +115,12 @@ class Hardware:
             f"MODALIAS=pci:v0000{vendor}d0000{device}sv0000{own}sd0000{model}"
             f"bc{kind.pci_class[:-4]:0>2}sc{kind.pci_class[-4:-2]}i{kind.pci_class[-2:]}\n"
         )
-        files = {"uevent": event}
+        files = {"uevent": event, **_identity(kind)}
         for when in ("current", "max"):
             files[f"{when}_link_speed"] = f"{kind.speed} GT/s PCIe\n"
             files[f"{when}_link_width"] = f"{kind.width}\n"
         _write(self._folder / address, files)
+        (self._folder / address / "config").write_bytes(_config_space(kind))
 
     def _adapter(self, address: str, bus: str, number: int) -> None:
         guid = f"a088:c203:00{bus}:4e{number:02x}"

@@ -26,7 +26,7 @@ def hardware(tmp_path: Path, faults: NodeFaults) -> Hardware:
 def files(share: Path) -> dict[str, str]:
     root = share / "pci"
     return {
-        f"/sys/bus/pci/devices/{path.relative_to(root)}": path.read_text()
+        f"/sys/bus/pci/devices/{path.relative_to(root)}": path.read_text(errors="replace")
         for path in root.rglob("*")
         if path.is_file()
     }
