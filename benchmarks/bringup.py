@@ -127,7 +127,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", default="64,512", help="numbers of nodes, one bring-up each")
     parser.add_argument("--seconds", type=float, default=3.0, help="what MAAS takes for its part of a stage")
-    parser.add_argument("--net", type=int, default=99)
+    parser.add_argument("--net", type=int, default=92)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()

@@ -14,8 +14,8 @@ import aiohttp
 from provision.maas import parse
 from provision.maas.errors import MaasBadAnswer, MaasForbidden, MaasLocked, MaasRejected
 from provision.maas.hardware import Hardware
+from provision.maas.images import Images
 from provision.maas.model import (
-    BootResource,
     Deployment,
     Event,
     Machine,
@@ -58,6 +58,7 @@ class MaasClient:
         self._transport = Transport(url, key, session=session, limits=limits, ambient=ambient)
         self._node_names = node_names or (lambda system_id: system_id)
         self.hardware = Hardware(self._send_about, self._send_acting)
+        self.images = Images(self._transport.send)
 
     def __repr__(self) -> str:
         return f"MaasClient({self._transport.url})"
@@ -87,10 +88,6 @@ class MaasClient:
     async def whoami(self) -> User:
         """Return the user that the key belongs to."""
         return parse.user(await self._get("users/", "whoami", op="whoami"))
-
-    async def boot_resources(self) -> tuple[BootResource, ...]:
-        """Return the OS images that MAAS holds."""
-        return parse.each(parse.boot_resource, await self._get("boot-resources/", "boot_resources"), "images")
 
     async def rack_controllers(self) -> tuple[RackController, ...]:
         """Return the rack controllers and the state of their services."""
@@ -134,6 +131,11 @@ class MaasClient:
         if len(found) > 1:
             raise MaasBadAnswer("find", f"{len(found)} machines match {given}")
         return found[0] if found else None
+
+    async def accept(self, *system_ids: str) -> None:
+        """Accept machines that enlisted themselves; MAAS commissions them."""
+        form = form_fields({"machines": system_ids})
+        await self._transport.send(Call("accept", "POST", "machines/", query=(("op", "accept"),), form=form))
 
     async def create(self, new: NewMachine, *, commission: bool = False) -> Machine:
         """Enlist a machine; MAAS would commission it at once unless told otherwise."""

@@ -32,6 +32,13 @@ class Hardware:
         call = Call("link_subnet", "POST", path, query=(("op", "link_subnet"),), form=form)
         return parse.interface(await self._act(system_id, call))
 
+    async def unlink_subnet(self, system_id: str, interface: int, link: int) -> Interface:
+        """Take a link off an interface; `link` is the link's id."""
+        path = f"nodes/{system_id}/interfaces/{interface}/"
+        form = form_fields({"id": str(link)})
+        call = Call("unlink_subnet", "POST", path, query=(("op", "unlink_subnet"),), form=form)
+        return parse.interface(await self._act(system_id, call))
+
     async def block_devices(self, system_id: str) -> tuple[BlockDevice, ...]:
         """Return the disks."""
         call = Call("block_devices", "GET", f"nodes/{system_id}/blockdevices/")

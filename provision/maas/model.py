@@ -249,6 +249,14 @@ class BootResource:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageFile:
+    """A file of an image. `upload_path`: where its bytes are taken, None where MAAS wants none."""
+
+    complete: bool
+    upload_path: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Subnet:
     id: int
     name: str

@@ -14,6 +14,7 @@ from provision.maas.model import (
     BlockDevice,
     BootResource,
     Event,
+    ImageFile,
     Interface,
     Link,
     Machine,
@@ -155,6 +156,22 @@ def boot_resource(raw: object) -> BootResource:
         architecture=_loose(body, "architecture"),
         kind=_loose(body, "type"),
     )
+
+
+def image_files(raw: object) -> tuple[ImageFile, ...]:
+    """Read the files of the newest version of an image; none where MAAS has announced none."""
+    versions = obj(obj(raw, "boot resource").get("sets") or {}, "the image's versions")
+    if not versions:
+        return ()
+    newest = obj(versions[max(versions)], "the image's version")
+    files = obj(newest.get("files") or {}, "the image's files")
+    return tuple(_image_file(one) for one in files.values())
+
+
+def _image_file(raw: object) -> ImageFile:
+    body = obj(raw, "the image's file")
+    _, _, path = _loose(body, "upload_uri").partition("/api/2.0/")
+    return ImageFile(complete=body.get("complete") is True, upload_path=path or None)
 
 
 def subnet(raw: object) -> Subnet:

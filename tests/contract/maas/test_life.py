@@ -105,6 +105,12 @@ async def test_storage_and_links_of_a_ready_machine(target):
     await target.client.hardware.set_storage_layout(machine.system_id, "flat")
     if not await _link_automatically(target, machine.system_id):
         pytest.skip("the first interface is on no subnet of this MAAS")
+    interface = (await target.client.hardware.interfaces(machine.system_id))[0]
+    for link in interface.links:
+        freed = await target.client.hardware.unlink_subnet(machine.system_id, interface.id, link.id)
+        assert link.id not in {other.id for other in freed.links}
+    # What a deployment needs is put back.
+    assert await _link_automatically(target, machine.system_id)
 
 
 async def _link_automatically(target, system_id):

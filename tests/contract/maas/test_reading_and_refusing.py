@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from dataclasses import replace
 
@@ -14,8 +15,10 @@ from provision.maas.errors import (
     MaasNotFound,
     MaasRejected,
 )
+from provision.maas.images import NewImage
 from provision.maas.model import Deployment, MachineStatus, ResultKind
 from provision.maas.transport import Ambient
+from tests.contract.maas.conftest import PREFIX
 
 
 async def test_says_who_it_is_and_who_we_are(target):
@@ -146,7 +149,7 @@ async def test_pools_zones_and_tags_are_made_once_and_put_on(target):
 
 
 async def test_what_it_holds_can_be_read(target):
-    images = {image.os_image for image in await target.client.boot_resources()}
+    images = {image.os_image for image in await target.client.images.read()}
     assert all("/" in image for image in images)
     assert all(subnet.cidr for subnet in await target.client.subnets())
     assert all(rack.system_id for rack in await target.client.rack_controllers())
@@ -157,3 +160,24 @@ async def test_a_new_machine_has_no_results_and_few_events(target):
     assert await target.client.results(machine.system_id, ResultKind.INSTALLATION) == ()
     events = await target.client.events(machine.system_id, level="DEBUG")
     assert [event.id for event in events] == sorted((event.id for event in events), reverse=True)
+
+
+async def test_an_image_is_brought_there_in_pieces_and_can_be_removed(target, tmp_path):
+    path = tmp_path / "image.tgz"
+    path.write_bytes(secrets.token_bytes(150_000))
+    new = NewImage(f"custom/{PREFIX}", "amd64/generic", path, base="ubuntu/jammy", title="contract suite")
+    made = await target.client.images.upload(new, piece_bytes=1 << 16)
+    try:
+        assert await target.client.images.complete(made.id)
+        assert PREFIX in {image.name.removeprefix("custom/") for image in await target.client.images.read()}
+    finally:
+        await target.client.images.delete(made.id)
+    assert made.id not in {image.id for image in await target.client.images.read()}
+
+
+async def test_a_machine_that_enlisted_is_accepted_and_commissioned(target):
+    if target.lab is None:
+        pytest.skip("a real MAAS would wait for a machine that nobody has")
+    machine = await target.enlist()
+    await target.client.accept(machine.system_id)
+    assert (await target.settled(machine.system_id, MachineStatus.READY)).hostname == machine.hostname

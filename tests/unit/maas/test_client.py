@@ -263,7 +263,7 @@ async def test_reads_what_maas_holds(maas, scripted):
     scripted.replies = [web.json_response({"username": "bringer", "is_superuser": True})]
     assert (await maas.whoami()).admin
     scripted.replies = [web.json_response([{"id": 2, "name": "debian-12", "type": "Uploaded"}])]
-    assert (await maas.boot_resources())[0].os_image == "custom/debian-12"
+    assert (await maas.images.read())[0].os_image == "custom/debian-12"
     subnet = {"id": 1, "name": "nodes", "cidr": "10.71.0.0/16", "vlan": {"id": 1, "fabric": "f"}}
     scripted.replies = [web.json_response([subnet])]
     assert (await maas.subnets())[0].cidr == "10.71.0.0/16"
