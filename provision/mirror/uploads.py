@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_BATCH = 1 << 20  # bytes handed to a thread at once: hashing and writing run beside receiving
+_BATCH = 2 << 20  # bytes handed to a thread at once: hashing and writing run beside receiving
+_SYNC = 32 << 20  # bytes after which the disk is made to begin, so that little is left at the end
 _THREADS = 8
 _DAY_S = 86400.0
 
@@ -53,6 +54,34 @@ class _Busy:
     done: asyncio.Event
     taken_over: bool = False
     finishing: bool = False
+
+
+class _Disk:
+    """Writes of one upload, one after the other, beside receiving; and the disk is kept at work."""
+
+    def __init__(self, threads: ThreadPoolExecutor, handle: int) -> None:
+        self._threads = threads
+        self._handle = handle
+        self._writing: asyncio.Future[None] | None = None
+        self._syncing: asyncio.Future[None] | None = None
+        self._unsynced = 0
+
+    async def write(self, work: Callable[[], None], size: int) -> None:
+        """Begin a write once the one before has ended. Raises what that one raised."""
+        loop = asyncio.get_running_loop()
+        if self._writing:
+            await asyncio.shield(self._writing)
+        self._writing = loop.run_in_executor(self._threads, work)
+        self._unsynced += size
+        if self._unsynced >= _SYNC and (self._syncing is None or self._syncing.done()):
+            self._unsynced = 0
+            self._syncing = loop.run_in_executor(self._threads, os.fdatasync, self._handle)
+
+    async def settle(self) -> None:
+        """Wait for everything begun. Raises what went wrong."""
+        for begun in (self._writing, self._syncing):
+            if begun:
+                await asyncio.shield(begun)
 
 
 class Uploads:
@@ -201,7 +230,7 @@ class Uploads:
         handle = os.open(self._data(upload), os.O_WRONLY | os.O_APPEND)
         batch: list[bytes] = []
         size = 0
-        writing: asyncio.Future[None] | None = None
+        disk = _Disk(self._threads, handle)
         try:
             async for chunk in chunks:
                 room -= len(chunk)
@@ -210,23 +239,18 @@ class Uploads:
                 batch.append(chunk)
                 size += len(chunk)
                 if size >= _BATCH:
-                    if writing:
-                        await asyncio.shield(writing)
-                    writing = self._write(handle, upload, running, batch)
+                    await disk.write(self._writer(handle, upload, running, batch), size)
                     batch, size = [], 0
         finally:
             # Also a sender that went away, or a cancelled request, leaves what it has sent.
             try:
-                if writing:
-                    await asyncio.shield(writing)
                 if batch and room >= 0:
-                    await asyncio.shield(self._write(handle, upload, running, batch))
+                    await disk.write(self._writer(handle, upload, running, batch), size)
+                await disk.settle()
             finally:
                 os.close(handle)
 
-    def _write(
-        self, handle: int, upload: str, running: _Hash, batch: Sequence[bytes]
-    ) -> asyncio.Future[None]:
+    def _writer(self, handle: int, upload: str, running: _Hash, batch: Sequence[bytes]) -> Callable[[], None]:
         def work() -> None:
             for chunk in batch:
                 view = memoryview(chunk)
@@ -236,7 +260,7 @@ class Uploads:
                     view = view[written:]
                     self._hashes[upload] = (self._hashes[upload][0] + written, running)
 
-        return asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return work
 
     def _hash(self, upload: str) -> _Hash:
         """Return the running hash of what has arrived; read again where we did not see it arrive."""

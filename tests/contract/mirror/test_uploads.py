@@ -22,6 +22,7 @@ from provision.mirror.client import Mirror
 from provision.mirror.errors import MirrorError, MirrorFull
 from tests.contract.mirror.bench import TOKEN, Served, serving, sha256
 
+pytestmark = pytest.mark.timeout(180)
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 TUS = {**BEARER, "Tus-Resumable": "1.0.0"}
 
@@ -66,7 +67,7 @@ async def send_and_die(
 
 async def until_idle(session: aiohttp.ClientSession, url: str, data: bytes) -> None:
     """Wait until the service has noticed that the connection was cut."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while True:
             async with session.get(f"{url}/uploads?sha256={sha256(data)}", headers=TUS) as answer:
                 if (await answer.json())["uploads"]:
@@ -114,11 +115,11 @@ async def test_a_service_killed_half_way_goes_on_where_it_was(mirror: Served) ->
 
 async def test_a_dead_connection_does_not_hold_an_upload(mirror: Served) -> None:
     """The sender comes back while the service still waits for its old connection."""
-    data = os.urandom(2 << 20)
+    data = os.urandom(6 << 20)
     gone = asyncio.Event()
 
     async def stuck() -> AsyncIterator[bytes]:
-        yield data[: 1 << 20]
+        yield data[: 4 << 20]
         await gone.wait()
 
     async with aiohttp.ClientSession() as session:
@@ -153,7 +154,7 @@ async def test_a_dead_connection_does_not_hold_an_upload(mirror: Served) -> None
 
 
 async def until_offset_at_least(session: aiohttp.ClientSession, upload: str, wanted: int) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while await offset(session, upload) < wanted:
             await asyncio.sleep(0.02)
 
