@@ -1,95 +1,18 @@
-"""The fleet seen as one: who is unlike its like, which parts offend again, whose links flap. Pure.
-
-Rank itself is made of a node's past (provision/ranking.py); `behind` gives it what a node's like say.
-"""
+"""The fleet over time: which parts offend again, wherever they sit, and whose links flap. Pure."""
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
 
 from health.outcome import Finding, Outcome, Status
 from health.parts import serial_of
 
-# Of fewer nodes the median says as much about the part as about its like.
-ENOUGH = 5
-# Beyond this share of the median, and beyond so many spreads of the like, a value is an outlier.
-SHARE = 0.05
-_SPREADS = 4.0
-_OF_A_NORMAL_SPREAD = 1.4826  # median deviation to standard deviation
-# Metrics of which more is worse; of all others less is.
-_MORE_IS_WORSE = ("errors", "rows", "temperature", "changes", "used", "latency", "skew")
-
-
-class Side(StrEnum):
-    """On which side of its like a value lies."""
-
-    WORSE = "worse"
-    BETTER = "better"
-
-
-@dataclass(frozen=True, slots=True)
-class Outlier:
-    """One node's value of one metric that is unlike its like. `off` is the share of the median, signed."""
-
-    profile: str
-    metric: str
-    node: str
-    value: float
-    median: float
-    off: float
-    side: Side
-
-    def __str__(self) -> str:
-        return f"{self.metric} {self.value:.4g}, {100 * self.off:+.0f} % of the median {self.median:.4g}"
-
-
-def outliers(profile: str, values: Mapping[str, Mapping[str, float]]) -> tuple[Outlier, ...]:
-    """Return what is unlike among nodes of one profile, worst first; `values` is node -> metric -> value.
-
-    A metric that fewer than ENOUGH nodes have is left out: nothing is usual yet.
-    """
-    by_metric: dict[str, dict[str, float]] = defaultdict(dict)
-    for node, own in values.items():
-        for metric, value in own.items():
-            by_metric[metric][node] = value
-    found = [
-        one
-        for metric, nodes in by_metric.items()
-        if len(nodes) >= ENOUGH
-        for one in _of_metric(profile, metric, nodes)
-    ]
-    return tuple(sorted(found, key=_worst_first))
-
-
-def _worst_first(one: Outlier) -> tuple[bool, float, str, str]:
-    return one.side is Side.BETTER, -abs(one.off), one.node, one.metric
-
-
-def _of_metric(profile: str, metric: str, nodes: Mapping[str, float]) -> Iterable[Outlier]:
-    median = statistics.median(nodes.values())
-    spread = statistics.median(abs(value - median) for value in nodes.values()) * _OF_A_NORMAL_SPREAD
-    for node, value in nodes.items():
-        distance = value - median
-        if abs(distance) <= max(SHARE * abs(median), _SPREADS * spread) or not distance:
-            continue
-        more_is_worse = any(word in metric for word in _MORE_IS_WORSE)
-        side = Side.WORSE if (distance > 0) is more_is_worse else Side.BETTER
-        off = distance / abs(median) if median else (1.0 if distance > 0 else -1.0)
-        yield Outlier(profile, metric, node, value, median, off, side)
-
-
-def behind(found: Iterable[Outlier]) -> Mapping[str, tuple[Outlier, ...]]:
-    """Return, by node, in what it is worse than its like: what speaks against it in a ranking."""
-    by_node: dict[str, list[Outlier]] = defaultdict(list)
-    for one in found:
-        if one.side is Side.WORSE:
-            by_node[one.node].append(one)
-    return {node: tuple(own) for node, own in by_node.items()}
+_HARDWARE = frozenset(
+    {"gpu", "nic", "memory", "disk", "cpu", "nvswitch", "nvlink", "power", "fan", "temperature", "pcie"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +47,19 @@ class Offender:
 def offences(
     node: str, outcomes: Iterable[Outcome], parts: Mapping[str, str], at: float
 ) -> tuple[Offence, ...]:
-    """Return what the failing findings of one verdict say of `parts` (health.parts.part_serials)."""
+    """Return what the failing findings of one verdict say of `parts` (health.parts.part_serials).
+
+    What is no hardware is left out. A part without a serial of its own is named by its node and place.
+    """
     named: dict[tuple[str, str], Finding] = {}
     for outcome in outcomes:
         for finding in outcome.findings:
-            if finding.status is Status.FAIL:
-                named.setdefault((outcome.check, serial_of(finding.identity, parts)), finding)
+            if finding.status is Status.FAIL and finding.component in _HARDWARE:
+                serial = serial_of(finding.identity, parts)
+                # A drive is named by its serial already.
+                placed = serial == finding.identity and finding.component != "disk"
+                who = f"{serial} of {node}" if placed else serial
+                named.setdefault((outcome.check, who), finding)
     return tuple(
         Offence(serial, finding.component, node, check, at) for (check, serial), finding in named.items()
     )

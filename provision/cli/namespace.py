@@ -69,7 +69,7 @@ def collection() -> Collection:
             ),
         ),
         ("bmc", (bmcs.sel, bmcs.sensors, bmcs.fru, bmcs.firmware, bmcs.identify, bmcs.reset)),
-        ("fleet", (fleet.outliers, fleet.offenders, fleet.flaps)),
+        ("fleet", (fleet.outliers, fleet.offenders, fleet.flaps, fleet.parts, fleet.links)),
         ("profile", (profiles.learn,)),
         ("triage", (triage.list_, triage.show, triage.promote, triage.deny, triage.defer)),
         (

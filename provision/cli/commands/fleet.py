@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from inventory.model import Pool
 from inventory.records import EventKind, NodeState
-from provision import fleet, ranking
+from provision import fleet, part_history, ranking
 from provision.cli import render
 from provision.cli.command import command
 from provision.cli.selection import NODES, OUTPUT, POOL, RACK, open_site, select_or_all
@@ -117,6 +117,51 @@ def flaps(
         for one in fleet.flaps(events, least=_number("--least", least))
     ]
     render.answer("flaps", rows, ("node", "answers", "moves", "last", "path"), output)
+
+
+@command({"days": "how far to look back", "least": "how many times at least", "output": OUTPUT})
+def parts(days: str = "180", least: str = "2", output: str = "table") -> None:
+    """List parts (GPU, adapter, DIMM, drive) that were at fault again, by serial, wherever they sat."""
+    access = open_site()
+    since = datetime.now(UTC) - timedelta(days=_number("--days", days))
+    rows = [
+        {
+            "part": one.serial,
+            "kind": one.component,
+            "times": one.times,
+            "nodes": ", ".join(one.nodes),
+            "moved": "yes" if one.moved else "no",
+            "last": f"{render.age(datetime.fromtimestamp(one.last, UTC))} ago",
+            "checks": ", ".join(one.checks),
+        }
+        for one in part_history.part_offenders(access, since, least=_number("--least", least))
+    ]
+    render.answer("parts", rows, ("part", "times", "nodes", "moved", "last", "checks"), output)
+
+
+@command(
+    {
+        "days": "how far to look back",
+        "hours": "length of the window",
+        "least": "how many times at least within the window",
+        "output": OUTPUT,
+    }
+)
+def links(days: str = "30", hours: str = "24", least: str = "5", output: str = "table") -> None:
+    """List links that went down often within a window, busiest first, by what saved evidence has counted."""
+    access = open_site()
+    since = datetime.now(UTC) - timedelta(days=_number("--days", days))
+    window_s = 3600.0 * _number("--hours", hours)
+    rows = [
+        {
+            "link": one.link,
+            "times": one.times,
+            "from": f"{datetime.fromtimestamp(one.began, UTC):%Y-%m-%d %H:%M}",
+            "to": f"{datetime.fromtimestamp(one.ended, UTC):%Y-%m-%d %H:%M}",
+        }
+        for one in part_history.link_flaps(access, since, least=_number("--least", least), window_s=window_s)
+    ]
+    render.answer("links", rows, ("link", "times", "from", "to"), output)
 
 
 def _number(option: str, text: str) -> int:

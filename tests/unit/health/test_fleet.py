@@ -1,54 +1,15 @@
-"""The fleet: who is unlike its like, which parts offend again, whose links flap, what parts are called."""
+"""The fleet: which parts offend again, whose links flap, and what parts are called."""
 
 from __future__ import annotations
 
 import pytest
 
 from benchmarks.recorded_nodes import load
-from health.fleet import Offence, Reading, Side, behind, flap_windows, offences, outliers, repeat_offenders
+from health.fleet import Offence, Reading, flap_windows, offences, repeat_offenders
 from health.outcome import Action, Finding, Outcome, Status
 from health.parts import part_serials, serial_of
 
 DAY = 86_400.0
-
-
-def values(**odd: float) -> dict[str, dict[str, float]]:
-    usual = {f"n{at}": 100.0 + at * 0.1 for at in range(20)}
-    return {node: {"nccl.allreduce": value} for node, value in {**usual, **odd}.items()}
-
-
-def test_nodes_that_are_alike_have_no_outlier() -> None:
-    assert outliers("p", values()) == ()
-
-
-def test_a_slow_node_is_told_with_how_far_it_is_behind() -> None:
-    found = outliers("p", values(slow=80.0, quick=130.0))
-    assert [(one.node, one.side) for one in found] == [("slow", Side.WORSE), ("quick", Side.BETTER)]
-    assert found[0].off == pytest.approx(-0.21, abs=0.01)
-    assert str(found[0]) == "nccl.allreduce 80, -21 % of the median 101"
-    assert set(behind(found)) == {"slow"}
-
-
-def test_what_counts_errors_is_worse_when_it_is_more() -> None:
-    rows = {f"n{at}": {"gpu.remap.rows": 0.0} for at in range(9)} | {"worn": {"gpu.remap.rows": 12.0}}
-    (only,) = outliers("p", rows)
-    assert (only.node, only.side) == ("worn", Side.WORSE)
-
-
-def test_values_that_spread_widely_are_no_outliers() -> None:
-    wide = {f"n{at}": {"disk.read": 100.0 + 20 * at} for at in range(10)}
-    assert outliers("p", wide) == ()
-
-
-def test_of_few_nodes_nothing_is_usual() -> None:
-    few = {f"n{at}": {"disk.read": 100.0} for at in range(3)} | {"odd": {"disk.read": 1.0}}
-    assert outliers("p", few) == ()
-    assert outliers("p", {}) == ()
-
-
-def test_the_order_of_nodes_changes_nothing() -> None:
-    rows = values(slow=80.0, slower=60.0)
-    assert outliers("p", rows) == outliers("p", dict(reversed(rows.items())))
 
 
 def offence(serial: str, at: float, node: str = "n1", check: str = "gpu.xid") -> Offence:
