@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bmc.capability import Reading
 from bmc.redfish.resource import Resource
@@ -50,26 +50,35 @@ def sensor(found: Resource) -> Reading | None:
 
 def thermal(found: Resource) -> Iterator[Reading]:
     """Read a Thermal resource."""
-    for row in found.rows("Temperatures"):
-        yield from _old(row, "Temperature", "ReadingCelsius", "°C")
-    for row in found.rows("Fans"):
+    for name, row in _named(found.rows("Temperatures"), "Temperature"):
+        yield from _old(row, name, "Temperature", ("ReadingCelsius", "°C"))
+    for name, row in _named(found.rows("Fans"), "Fan"):
         unit = row.text("ReadingUnits") or row.text("Units") or "RPM"
         reading = "Reading" if row.number("Reading") is not None else "CurrentReading"
-        yield from _old(row, "Fan", reading, _UNITS.get(unit, unit))
+        yield from _old(row, name, "Fan", (reading, _UNITS.get(unit, unit)))
 
 
 def power(found: Resource) -> Iterator[Reading]:
     """Read a Power resource."""
-    for row in found.rows("Voltages"):
-        yield from _old(row, "Voltage", "ReadingVolts", "V")
-    for row in found.rows("PowerControl"):
-        yield from _old(row, "Power", "PowerConsumedWatts", "W")
-    for row in found.rows("PowerSupplies"):
+    for name, row in _named(found.rows("Voltages"), "Voltage"):
+        yield from _old(row, name, "Voltage", ("ReadingVolts", "V"))
+    for name, row in _named(found.rows("PowerControl"), "Power"):
+        yield from _old(row, name, "Power", ("PowerConsumedWatts", "W"))
+    for name, row in _named(found.rows("PowerSupplies"), "Power Supply"):
         watts = "PowerInputWatts" if row.number("PowerInputWatts") is not None else "LastPowerOutputWatts"
-        yield from _old(row, "Power Supply", watts, "W")
+        yield from _old(row, name, "Power Supply", (watts, "W"))
 
 
-def _old(row: Resource, kind: str, value: str, unit: str) -> Iterator[Reading]:
+def _named(rows: Sequence[Resource], kind: str) -> Iterator[tuple[str, Resource]]:
+    """Give each row a name of its own: some BMCs call all alike, or by a number, or not at all."""
+    names = [row.text("Name") or row.text("FanName") or kind for row in rows]
+    for place, (name, row) in enumerate(zip(names, rows, strict=True)):
+        alike = names.count(name) > 1
+        yield (f"{name} {row.text('MemberId') or place}" if alike else name), row
+
+
+def _old(row: Resource, name: str, kind: str, value: tuple[str, str]) -> Iterator[Reading]:
+    """Read one row; `value` is where its reading stands, and the unit."""
     if row.text("Status", "State") == "Absent":
         return
     thresholds = {
@@ -78,10 +87,10 @@ def _old(row: Resource, kind: str, value: str, unit: str) -> Iterator[Reading]:
     health = row.health()
     off = row.text("Status", "State") not in (None, "Enabled")
     yield Reading(
-        name=row.text("Name") or row.text("FanName") or row.text("MemberId") or kind,
+        name=name,
         kind=kind,
-        value=None if off else row.number(value),
-        unit=unit,
+        value=None if off else row.number(value[0]),
+        unit=value[1],
         health=health,
         thresholds=thresholds,
     )

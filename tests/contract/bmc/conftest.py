@@ -23,7 +23,7 @@ from bmc.ipmi.endpoint import Endpoint
 from lab.bmc import Bmc, BmcSpec, BmcUser, LightChassis, Privilege, start_rack
 
 USER, PASSWORD = "admin", "twenty-bytes-exactly"
-HOST = "127.62.0.1"
+HOST = "127.162.0.1"
 SERIAL = "LAB-K0001"
 
 

@@ -144,7 +144,7 @@ async def test_what_works_needs_no_mains(lab: LabBackend, endpoint: Endpoint) ->
 
 
 async def test_a_rack_is_asked_at_once_and_one_dead_bmc_costs_no_other(endpoint: Endpoint) -> None:
-    hosts = {f"m{number}": f"127.62.4.{number}" for number in range(1, 33)}
+    hosts = {f"m{number}": f"127.162.4.{number}" for number in range(1, 33)}
     users = (BmcUser(USER, PASSWORD),)
     rack = await start_rack(
         [
@@ -177,7 +177,7 @@ async def ended(running: asyncio.Task[None]) -> None:
 
 
 async def test_the_daemon_records_counts_and_comes_back(lab: LabBackend, tmp_path: Path) -> None:
-    absent = BmcTarget("node-x", "127.62.0.8", Credential("u", "p"), port=9, protocol="ipmi")
+    absent = BmcTarget("node-x", "127.162.0.8", Credential("u", "p"), port=9, protocol="ipmi")
     daemon = Daemon([lab.target, absent], tmp_path, limits=QUICK)
     running = asyncio.create_task(daemon.run(tmp_path / "metrics.prom"))
     try:

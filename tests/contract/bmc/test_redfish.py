@@ -131,7 +131,7 @@ async def test_a_silent_bmc_is_unreachable_within_five_seconds(web: LabBackend, 
 async def test_an_address_without_a_bmc_is_unreachable_within_five_seconds(
     endpoint: Endpoint, protocol: str
 ) -> None:
-    target = BmcTarget("n1", "127.62.0.9", Credential("u", "p"), protocol=protocol, redfish_port=9)
+    target = BmcTarget("n1", "127.162.0.9", Credential("u", "p"), protocol=protocol, redfish_port=9)
     error = await refused(target, endpoint)
     assert isinstance(error, errors.Unreachable)
 

@@ -25,7 +25,7 @@ from lab.bmc.redfish.certificate import make_identity
 
 from .conftest import refused
 
-HOST = "127.66.0.9"
+HOST = "127.162.0.19"
 # aiohttp leaves the socket of a connection that was given up in the middle to the collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 

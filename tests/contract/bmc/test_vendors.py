@@ -25,7 +25,7 @@ from bmc.redfish.driver import Redfish
 from lab.bmc.redfish.certificate import load, make_identity
 
 FIXTURES = Path(__file__).parent / "fixtures" / "redfish"
-HOST = "127.62.0.3"
+HOST = "127.162.0.3"
 
 
 @dataclass

@@ -107,7 +107,7 @@ async def test_ipmipower_asks_512_bmcs_of_one_process(lab: Lab) -> None:
     specs = [
         BmcSpec(
             LightChassis(f"n{number:03d}", f"LAB-{number:03d}", powered=bool(number % 2)),
-            f"127.62.{number // 250}.{1 + number % 250}",
+            f"127.162.{number // 250}.{1 + number % 250}",
             (BmcUser(USER, PASSWORD),),
             port=lab.bmc.port,
             session_limit=16,  # a login that is slow is begun again

@@ -71,7 +71,7 @@ async def test_identity_network_and_users_are_printed(lab: Lab) -> None:
     assert re.search(r"Product Name\s+: PowerEdge XE9680", fru)
     assert "checksum" not in fru
     lan = await lab.ok(lab.ipmitool("lan", "print", "1"))
-    assert re.search(r"IP Address\s+: 127\.61\.0\.1", lan)
+    assert re.search(r"IP Address\s+: 127\.161\.0\.1", lan)
     assert re.search(r"RMCP\+ Cipher Suites\s+: 3,17", lan)
     assert re.search(r"2\s+admin\s.*ADMINISTRATOR", await lab.ok(lab.ipmitool("user", "list", "1")))
     assert "Firmware Revision         : 7.10" in await lab.ok(lab.ipmitool("mc", "info"))
