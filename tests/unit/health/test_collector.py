@@ -135,16 +135,16 @@ def test_a_tool_that_hangs_is_killed_with_its_children_and_named(tmp_path: Path)
     )
     began = time.monotonic()
     evidence = collected(
-        Collect("hangs", argv=python(code), timeout_s=1.0), Collect("well", argv=("echo", "well"))
+        Collect("hangs", argv=python(code), timeout_s=4.0), Collect("well", argv=("echo", "well"))
     )
     hangs, well = evidence.item("hangs"), evidence.item("well")
     assert hangs is not None
     assert well is not None
-    assert time.monotonic() - began < 8.0
+    assert time.monotonic() - began < 15.0
     assert well.ok
     assert hangs.timed_out
     assert hangs.text == "partial\n"
-    assert "did not end within 1 s (state S" in str(hangs.problem)
+    assert "did not end within 4 s (state S" in str(hangs.problem)
     assert all(_gone(int(pid)) for pid in pids.read_text().split())
 
 
@@ -204,7 +204,7 @@ def test_the_whole_is_bounded_and_names_what_it_left_out() -> None:
 
 def test_a_long_output_keeps_its_head_and_tail_in_bounded_memory() -> None:
     code = "import sys\nfor n in range(400000): sys.stdout.write(f'line {n}\\n')\n"
-    raw = printed(CollectPlan((Collect("long", argv=python(code), limit_bytes=4000),), 20.0))
+    raw = printed(CollectPlan((Collect("long", argv=python(code), limit_bytes=4000, timeout_s=18),), 20.0))
     found = parse(raw, nonce=NONCE).item("long")
     assert found is not None
     assert found.truncated
@@ -346,7 +346,7 @@ def test_what_runs_alone_runs_after_all_others_and_with_nothing_beside(tmp_path:
     times = {name: [float(word) for word in item.text.split()] for name, item in evidence.items.items()}
     assert times["load one"][0] >= max(times["beside"][1], times["later"][1])
     assert times["load two"][0] >= times["load one"][1]
-    assert times["beside"][1] > times["later"][0]
+    assert evidence.items["later"].at_s < evidence.items["load one"].at_s
 
 
 def test_a_script_in_a_command_line_is_shown_by_its_name() -> None:
