@@ -86,13 +86,13 @@ class Fresh:
     def run(self, command: str, *, user: str = "ubuntu") -> subprocess.CompletedProcess[str]:
         """Run a shell command on the node."""
         return subprocess.run(
-            [*self._ssh(user), command], capture_output=True, text=True, timeout=60, check=False
+            [*self._ssh(user), command], capture_output=True, text=True, timeout=240, check=False
         )
 
     def _ssh(self, user: str = "ubuntu") -> list[str]:
         options = [
             f"UserKnownHostsFile={self.folder}/known_hosts", "StrictHostKeyChecking=accept-new",
-            "BatchMode=yes", "ConnectTimeout=5", "IdentitiesOnly=yes",
+            "BatchMode=yes", "ConnectTimeout=30", "IdentitiesOnly=yes",
         ]  # fmt: skip
         words = [word for option in options for word in ("-o", option)]
         return ["ssh", "-i", str(self.key), *words, f"{user}@{self.spec.address}"]
@@ -103,7 +103,7 @@ class Fresh:
             [*self._ssh(), f"sudo tee {path} > /dev/null"],
             input=data,
             capture_output=True,
-            timeout=60,
+            timeout=240,
             check=False,
         )
         assert done.returncode == 0, done.stderr
