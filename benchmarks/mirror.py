@@ -55,7 +55,8 @@ def serving(folder: Path) -> Iterator[None]:
     (folder / "tokens").write_text(f"bench sha256:{hashlib.sha256(TOKEN.encode()).hexdigest()}\n")
     config = folder / "mirror.yaml"
     config.write_text(
-        f"root: {folder}/root\nlisten: unix:{folder}/service.sock\ntokens: {folder}/tokens\nreserve_bytes: 0\n"
+        f"root: {folder}/root\nlisten: unix:{folder}/service.sock\n"
+        f"tokens: {folder}/tokens\nreserve_bytes: 0\n"
     )
     service = [sys.executable, "-m", "provision.mirror.serve", "--config", str(config)]
     front = subprocess.run(

@@ -29,6 +29,7 @@ _BLOCK = 1 << 20
 _TELL_S = 0.5
 _TRIES = 5
 _PAUSE_S = 1.0
+_AGAIN_S = 2.0
 _TIMEOUT_S = 30.0
 
 Job = Any  # what JSON holds; and libtorrent's own objects
@@ -155,8 +156,8 @@ class Share(threading.Thread):
     """Fetches pieces from the mirror over HTTP and gives them to the swarm.
 
     Every node takes another share of the file from the mirror and the rest from the others, so that the
-    mirror sends one copy in all. Nodes that fell out leave holes; those are filled one piece at a time,
-    each node at another place.
+    mirror sends one copy in all. Nodes that fell out leave holes; those are filled from the mirror,
+    each node at other places.
     """
 
     def __init__(self, job: Job, handle: Any, info: Any) -> None:
@@ -173,23 +174,29 @@ class Share(threading.Thread):
         mine, of = self._job["share"]
         try:
             self._fetch(self._count * mine // of, self._count * (mine + 1) // of)
-            while not self._ended.wait(0.5):
-                self._fill()
+            patience = self._job["stall_s"]
+            while not self._ended.is_set():
+                patience = self._fill(patience)
         except (OSError, RuntimeError, ValueError) as error:
             self.why = str(error)
 
     def stop(self) -> None:
         self._ended.set()
 
-    def _fill(self) -> None:
-        """Where nothing has come for a while, fetch some piece that is missing."""
+    def _fill(self, patience: float) -> float:
+        """Where nothing comes for `patience` seconds, fetch our part of what is missing, at random places.
+
+        Return how long to wait before the next look: whoever has filled once need not be patient again.
+        """
         before = self._handle.status().total_done
-        if self._ended.wait(self._job["stall_s"]) or self._handle.status().total_done != before:
-            return
+        if self._ended.wait(patience) or self._handle.status().total_done != before:
+            return float(self._job["stall_s"])
         missing = [piece for piece in range(self._count) if not self._handle.have_piece(piece)]
-        if missing:
-            piece = random.choice(missing)
-            self._fetch(piece, piece + 1)
+        part = -(-len(missing) // self._job["share"][1])
+        for piece in random.sample(missing, part):
+            if not self._handle.have_piece(piece):
+                self._fetch(piece, piece + 1)
+        return _AGAIN_S
 
     def _fetch(self, first: int, end: int) -> None:
         """Fetch pieces in one request, taken up again where it breaks."""
