@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from health.errors import Unreadable
@@ -63,6 +65,8 @@ def plain(text: str) -> str:
     return _ANSI.sub("", text).replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
 
 
+# Several checks look at the same files, one after the other.
+@lru_cache(maxsize=16)
 def sections(text: str) -> Mapping[str, str]:
     """Split what the collector brings for a pattern: a line `==> PATH <==` before each file's text.
 
@@ -72,7 +76,7 @@ def sections(text: str) -> Mapping[str, str]:
     paths, texts = parts[::2], parts[1::2]
     if lead or not paths or paths[-1] != f"{len(paths) - 1} in all" or len(set(paths)) != len(paths):
         raise Unreadable("files of a pattern", "they are not whole")
-    return dict(zip(paths[:-1], texts[:-1], strict=True))
+    return MappingProxyType(dict(zip(paths[:-1], texts[:-1], strict=True)))
 
 
 def only(what: str, pattern: str, text: str) -> re.Match[str]:
