@@ -65,7 +65,7 @@ async def _serve(settings: Settings) -> dict[str, float]:
             await asyncio.sleep(0.05)
         before, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
         while access.store.going():
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(2.0)
         after, wall = resource.getrusage(resource.RUSAGE_SELF), time.monotonic() - began
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         await engine.stop()

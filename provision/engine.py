@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import gc
 import logging
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -43,6 +44,7 @@ _PLACES = 32
 _PLAYS = "plays"  # so many places in each process
 # Each queue asks the database this often, idle or not: that is most of an idle runner's cost.
 _POLL_S = 1.0
+_ALLOCATIONS = 20_000  # between two looks of the garbage collector
 _PENDING = ["PENDING", "ENQUEUED", "DELAYED"]
 _ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 
@@ -220,6 +222,10 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
     await register(_PARTS, partition_concurrency=_PLACES)
     await register(_PLAYS, worker_concurrency=ansible_slots)
     await register(_RUNS)
+    # What was loaded until now stays; the collector need not walk it for every few hundred new rows.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_ALLOCATIONS)
 
 
 async def stop() -> None:
