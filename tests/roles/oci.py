@@ -59,9 +59,8 @@ def push(node: Fresh, registry: str, name: str) -> str:
     """Make an image and push it from this node with skopeo; return the digest of its manifest."""
     packed, digest = image()
     node.put(packed, "/tmp/image.tar")
-    node.read(
-        "command -v skopeo || { sudo apt-get -qq update && sudo apt-get -qq install --no-install-recommends skopeo; }"
-    )
+    install = "sudo apt-get -qq -o DPkg::Lock::Timeout=200 install --no-install-recommends skopeo"
+    node.read(f"command -v skopeo || {{ sudo apt-get -qq update; {install}; }}")
     node.read(
         "rm -rf /tmp/image && mkdir /tmp/image && tar -xf /tmp/image.tar -C /tmp/image && skopeo copy --quiet"
         f" --insecure-policy --dest-tls-verify=false oci:/tmp/image:1 docker://{registry}/{name}"
