@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _RECEIVE_BUFFER = 8 << 20
 _LARGEST = 2048  # bytes; BMCs send up to a few hundred
 _AT_ONCE = 512  # packets, before others have their turn
-_CALM = 16  # sessions up to which every packet is taken when it comes
+_CALM = 100  # sessions up to which every packet is taken when it comes: fast consoles need that
 _FEW, _PAUSE_S = 8, 0.001  # packets that are fewer than a waking is worth; how long to let more come
 
 

@@ -12,7 +12,7 @@ from bmc.capability import BmcTarget, Credential
 from bmc.ipmi.endpoint import Endpoint
 from bmc.ipmi.session import Session
 
-MANY = 40
+MANY = 120
 
 
 class Counting(Endpoint):
