@@ -177,7 +177,7 @@ def measure(gpu: Library, kind: str, most: int, size: int, seconds: float) -> Di
         wrong += gpu.wrong(left, right, product, seed)
         rounds += 1
     done = 2.0 * size**3 * repeats * (rounds - 1)
-    return {"size": size, "rounds": rounds, "wrong": wrong, "tflops": round(done / busy / 1e12, 6)}
+    return {"size": size, "rounds": rounds, "wrong": wrong, "tflops": round(done / busy / 1e12, 9)}
 
 
 def main(arguments: List[str]) -> int:
