@@ -91,11 +91,11 @@ def ask(access: Access, nodes: Sequence[Node], *, action: str, plan: str, asking
     names = tuple(node.name for node in nodes)
     if not asking.yes:
         if asking.typed is None:
-            raise Declined(f"{action} of {len(names)} nodes needs --yes where there is no terminal to ask at")
+            raise Declined(f"{action} of {_nodes(names)} needs --yes where there is no terminal to ask at")
         racks = {node.rack for node in nodes}
         word = "yes" if len(names) <= _TYPED_ABOVE else (racks.pop() if len(racks) == 1 else str(len(names)))
         if asking.typed(f"{plan}  type {word} to go on: ").strip() != word:
-            raise Declined(f"{action} of {len(names)} nodes was not confirmed")
+            raise Declined(f"{action} of {_nodes(names)} was not confirmed")
     return Consent(names, action, access.settings.who, asking.reason, asking.override, _MAKER)
 
 
@@ -150,3 +150,7 @@ def _blast_radius(access: Access, nodes: Sequence[Node]) -> Refused | None:
         return None
     reason = f"{len(hit)} of {len(reliable)} reliable nodes in {len(racks)} racks at once"
     return Refused("blast-radius", nodes[0].name if nodes else "-", reason)
+
+
+def _nodes(names: Sequence[str]) -> str:
+    return "1 node" if len(names) == 1 else f"{len(names)} nodes"
