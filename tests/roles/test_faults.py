@@ -36,6 +36,7 @@ class Broken:
 
     node: Fresh
     repository: stubs.Repository
+    line: str  # the source, as apt has it
 
     def install(self, **changed: Any):
         """Run the driver's role."""
@@ -47,12 +48,13 @@ class Broken:
         return sorted(one for one in known if not one.endswith(("=un", "=pn")))
 
     def remove(self) -> None:
-        """Leave the node as if no driver had ever been installed."""
+        """Leave the node as if no driver had ever been installed, whatever an earlier test broke."""
+        self.node.put(self.line.encode(), "/etc/apt/sources.list.d/stubs.list")
         self.node.read(
             "sudo dpkg --configure -a > /dev/null 2>&1; sudo apt-mark unhold 'nvidia-*' > /dev/null 2>&1;"
             " sudo dpkg --purge --force-all nvidia-kernel-open-dkms nvidia-driver-cuda > /dev/null 2>&1;"
             " sudo rm -rf /etc/apt/preferences.d/60-muster-nvidia /run/muster-package-lists"
-            " /run/muster-reboot /opt/slow /opt/in-postinst /opt/secure-boot /boot/vmlinuz-99*"
+            " /run/muster-reboot /var/full /opt/slow /opt/in-postinst /opt/secure-boot /boot/vmlinuz-99*"
         )
 
 
@@ -65,11 +67,10 @@ def source(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broke
     repository.add(kernel, replace(cuda, postinst=slow))
     (node,) = lab.deploy(5)
     with stubs.served(folder, NET.gateway) as url:
-        node.put(f"deb [trusted=yes] {url} ./\n".encode(), "/etc/apt/sources.list.d/stubs.list")
         node.put(f'Acquire::http::Proxy::{NET.gateway} "DIRECT";\n'.encode(), "/etc/apt/apt.conf.d/99stubs")
         node.put(stubs.FAKE_TOOLS.encode(), "/opt/fake-tools")
         node.read("sudo sh /opt/fake-tools")
-        yield Broken(node, repository)
+        yield Broken(node, repository, f"deb [trusted=yes] {url} ./\n")
 
 
 @pytest.fixture
@@ -130,16 +131,14 @@ def test_a_package_with_a_wrong_checksum_is_named_and_none_is_installed(broken):
 
 
 def test_a_dead_mirror_is_named_and_nothing_is_installed(broken):
-    broken.node.read(
-        "sudo sed -i.kept 's|http://[^ ]*|http://127.0.0.1:9|' /etc/apt/sources.list.d/stubs.list"
-    )
+    broken.node.read("sudo sed -i 's|http://[^ ]*|http://127.0.0.1:9|' /etc/apt/sources.list.d/stubs.list")
     broken.node.put(b'Acquire::http::Proxy::127.0.0.1 "DIRECT";\n', "/etc/apt/apt.conf.d/99dead")
     failed = broken.install()
     assert failed.failed_task == "Install the driver"
     assert "the package sources cannot be read" in failed.message
     assert "127.0.0.1" in failed.message
     assert broken.installed() == []
-    broken.node.read("sudo mv /etc/apt/sources.list.d/stubs.list.kept /etc/apt/sources.list.d/stubs.list")
+    broken.node.put(broken.line.encode(), "/etc/apt/sources.list.d/stubs.list")
     heals(broken)
 
 
