@@ -17,6 +17,7 @@ import dataclasses
 import functools
 import gc
 import logging
+import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -346,8 +347,12 @@ def _sqlite_engine(url: str) -> sqlalchemy.Engine | None:
 
     def prepare(connection: Any, _record: object) -> None:
         connection.isolation_level = "IMMEDIATE"
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000", "foreign_keys=ON"):
+        for pragma in ("busy_timeout=30000", "synchronous=NORMAL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
+        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+            # SQLite does not wait where two switch a file at the same moment; one of them has done it.
+            with contextlib.suppress(sqlite3.OperationalError):
+                connection.execute("PRAGMA journal_mode=WAL")
 
     sqlalchemy.event.listen(engine, "connect", prepare)
     return engine
