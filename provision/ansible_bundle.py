@@ -35,7 +35,7 @@ class Contents:
 
 CONTENTS = {
     "mirror": Contents(
-        ("provision/__init__.py", "provision/mirror"),
+        ("provision/__init__.py", "provision/mirror", "provision/spread"),
         ("httptools", "jinja2", "libtorrent", "pyyaml", "starlette", "uvicorn", "uvloop"),
     ),
     "worker": Contents(("playbooks",), ("ansible-core", "ansible-runner")),

@@ -45,3 +45,19 @@ def test_the_command_prints_the_checksum_that_roles_ask_for(tmp_path, capsys, mo
     assert python == f"python{sys.version_info.major}.{sys.version_info.minor}"
     with pytest.raises(SystemExit):
         main(["--for", "nothing", "--out", "x"])
+
+
+def test_the_mirror_starts_from_its_bundle_alone(tmp_path):
+    pack(CONTENTS["mirror"], tmp_path / "mirror.tar")
+    with tarfile.open(tmp_path / "mirror.tar") as tar:
+        tar.extractall(tmp_path / "inside", filter="data")
+    script = (
+        "import runpy, sys; sys.path.insert(0, 'inside');"
+        " runpy.run_module('provision.mirror.serve', run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, "--help"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "--config" in done.stdout
