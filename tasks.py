@@ -69,10 +69,16 @@ def fault(nodes: str = "", fault: str = "", value: str = "", clear: bool = False
     )
 
 
-@command({"fast": "leave out what needs the lab", "only": "a path or pytest expression to run"})
-def test(fast: bool = False, only: str = "") -> None:
+@command(
+    {
+        "fast": "leave out what needs the lab",
+        "all_of_it": "add what takes long: whole sites configured in the lab",
+        "only": "a path or pytest expression to run",
+    }
+)
+def test(fast: bool = False, all_of_it: bool = False, only: str = "") -> None:
     """Run everything that must hold: linters, types, imports, tests."""
-    words = ["--fast"] if fast else []
+    words = ["--fast"] if fast else ["--all"] if all_of_it else []
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     _run("sh", str(_HERE / "tests" / "run.sh"), *words, *([only] if only else []))
 

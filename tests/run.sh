@@ -2,8 +2,11 @@
 # Everything that must hold before a change is kept; CI runs this and nothing else.
 set -eu
 cd "$(dirname -- "$0")/.."
-fast=''
-[ "${1:-}" = --fast ] && { fast=1; shift; }
+marks='not real and not slow'
+case "${1:-}" in
+  --fast) marks='not lab and not qemu and not real'; shift ;;
+  --all) marks='not real'; shift ;;
+esac
 step() { printf '== %s\n' "$*" >&2; "$@"; }
 
 if [ $# -gt 0 ]; then
@@ -19,6 +22,4 @@ step ansible-lint --offline --profile production playbooks
 # The order is shuffled, and the same in every run: a red run is repeated by running it again.
 # Two at a time, a file in one piece: most of the lab's tests wait for a boot, and files share a lab.
 seed="${MUSTER_TEST_SEED:-20261130}"
-marks='not real'
-[ -z "$fast" ] || marks='not lab and not qemu and not real'
 step pytest -q -n "${MUSTER_TEST_WORKERS:-2}" --randomly-seed="$seed" -m "$marks" --durations=10

@@ -18,7 +18,7 @@ from provision.ansible import PlayOutcome
 from tests.roles import stubs
 from tests.roles.conftest import NET, Fresh, Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(900)]
 
 DRIVER = {
     "nvidia_driver_version": stubs.DRIVER,

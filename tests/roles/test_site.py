@@ -16,7 +16,7 @@ from provision.ansible import PlayEventKind
 from tests.roles import oci, stubs
 from tests.roles.conftest import PLAYBOOKS
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SERVING = (
     "docker-registry", "nginx", "muster-mirror", "prometheus", "prometheus-alertmanager",
