@@ -39,20 +39,24 @@ class Database:
         self.sqlite_path = _sqlite_path(engine.url)
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """A transaction that no other writer overlaps. Raises StoreError."""
+    def write(self, *, durable: bool = True) -> Iterator[Connection]:
+        """A transaction that no other writer overlaps. Raises StoreError.
+
+        What is not `durable` outlives our processes, but on SQLite not a power failure of this host: for
+        what says that something is under way, never for what something was decided by.
+        """
         # SQLite's waiters poll and may starve; those of one process queue here instead.
         if not self._writer.acquire(timeout=self._busy_seconds):
             raise StoreBusy(self.where, "another thread kept it locked")
         try:
-            with self._write() as connection:
+            with self._write(durable) as connection:
                 yield connection
         finally:
             self._writer.release()
 
     @contextmanager
-    def _write(self) -> Iterator[Connection]:
-        with self._transaction(writes=True) as connection:
+    def _write(self, durable: bool) -> Iterator[Connection]:
+        with self._transaction(writes=True, durable=durable) as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
             yield connection
@@ -64,10 +68,11 @@ class Database:
             yield connection
 
     @contextmanager
-    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+    def _transaction(self, *, writes: bool, durable: bool = True) -> Iterator[Connection]:
+        options = {"muster_writes": writes, "muster_durable": durable}
         try:
             with (
-                self.engine.connect().execution_options(muster_writes=writes) as connection,
+                self.engine.connect().execution_options(**options) as connection,
                 connection.begin(),
             ):
                 yield connection
@@ -164,7 +169,12 @@ def _engine(url: URL, busy_seconds: float) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begun(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("muster_writes", True)
+        options = connection.get_execution_options()
+        writes = options.get("muster_writes", True)
+        durable = options.get("muster_durable", True)
+        if connection.info.get("durable", True) != durable:
+            connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            connection.info["durable"] = durable
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine

@@ -92,7 +92,7 @@ class Store:
 
     def begin(self, node: str, stage: Stage, *, run: str | None) -> None:
         """Note that a run is at work to bring the node to `stage`."""
-        with self._database.write() as connection:
+        with self._database.write(durable=False) as connection:
             progress.begin(self._journal, connection, node, stage, run)
 
     def reach(
@@ -246,7 +246,7 @@ class Store:
         data: Mapping[str, object] | None = None,
     ) -> None:
         """Add an event. `data` is plain JSON values; a Secret in it is a TypeError."""
-        with self._database.write() as connection:
+        with self._database.write(durable=kind != "note") as connection:
             self._journal.add(connection, kind, message, node=node, run=run, actor=actor, data=data)
 
     def events(
