@@ -22,4 +22,8 @@ step ansible-lint --offline --profile production playbooks
 # The order is shuffled, and the same in every run: a red run is repeated by running it again.
 # Two at a time, a file in one piece: most of the lab's tests wait for a boot, and files share a lab.
 seed="${MUSTER_TEST_SEED:-20261130}"
-step pytest -q -n "${MUSTER_TEST_WORKERS:-2}" --randomly-seed="$seed" -m "$marks" --durations=10
+if ! step pytest -q -n "${MUSTER_TEST_WORKERS:-2}" --randomly-seed="$seed" -m "$marks" --durations=10; then
+  # Once more with nothing beside it, in the open: what fails again is a fault, what passes now was crowded out.
+  printf '== the failed tests again, each by itself\n' >&2
+  step pytest -q -p no:randomly -m "$marks" --last-failed --last-failed-no-failures none
+fi
