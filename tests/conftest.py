@@ -27,7 +27,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what waits longest: at the end nothing would run beside it."""
-    items.sort(key=lambda item: item.get_closest_marker("lab") is None)
+    items.sort(key=lambda item: not (item.get_closest_marker("lab") or item.nodeid.startswith("tests/e2e/")))
 
 
 @pytest.fixture
