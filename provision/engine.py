@@ -350,9 +350,12 @@ def _sqlite_engine(url: str) -> sqlalchemy.Engine | None:
         for pragma in ("busy_timeout=30000", "synchronous=NORMAL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
         if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-            # SQLite does not wait where two switch a file at the same moment; one of them has done it.
-            with contextlib.suppress(sqlite3.OperationalError):
+            try:
                 connection.execute("PRAGMA journal_mode=WAL")
+            except sqlite3.OperationalError as error:
+                # SQLite does not wait where two switch a file at the same moment; the other one has done it.
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
 
     sqlalchemy.event.listen(engine, "connect", prepare)
     return engine
