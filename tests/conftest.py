@@ -30,6 +30,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not (item.get_closest_marker("lab") or item.nodeid.startswith("tests/e2e/")))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their number: an archive holds the time of its making, and workers must agree on names."""
+    return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes | bytearray) else None
+
+
 @pytest.fixture
 def tell(record_property: Callable[[str, object], None]) -> Callable[[Iterable[str]], None]:
     """Return a function that keeps lines for the end of the run."""
