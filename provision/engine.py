@@ -208,7 +208,7 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
         "executor_id": executor,
         "log_level": "ERROR",
         "system_database_url": url,
-        "notification_listener_polling_interval_sec": 1.0,  # nothing here waits for any; an end waits for this
+        "notification_listener_polling_interval_sec": 1.0,  # nothing waits for any; an end waits for this
     }
     engine = _sqlite_engine(url)
     if engine is not None:

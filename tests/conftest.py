@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name bytes by their number: an archive holds the time of its making, and workers must agree on names."""
+    """Name bytes by their number: archives hold the time of their making, and workers must agree on names."""
     return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes | bytearray) else None
 
 
