@@ -260,6 +260,7 @@ NOT_THE_NODE = frozenset(
         "not-ours",
         "other-image",
         "secret-missing",
+        "slurm-unanswered",
         "state-unusable",
     }
     | {advice.code for _, advice in _CLASSES if advice.code.startswith(("maas-", "store-"))}

@@ -1,4 +1,4 @@
-"""What Slurm says of nodes, through its own commands. What it cannot say counts as in use."""
+"""Asks Slurm about nodes and drains them, by its own commands. What it cannot say counts as in use."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ _TIMEOUT_S = 20.0
 _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 # Slurm marks what it does not know for certain behind the state: not responding, powering, …
 _MARKS = "*~#!%$@^-"
+_OURS = "muster: "  # how the reason of a drain of ours begins
+_LONGEST = 200  # characters of a reason: sinfo shows a line
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """What Slurm says of nodes: those that run something, each with its state, and those it does not know."""
+    """What Slurm says of nodes: those that run something, each with its state, and those it does not know.
+
+    `drained` get no new jobs; those of `ours` because Muster said so.
+    """
 
     busy: dict[str, str]
     unknown: tuple[str, ...]
+    drained: frozenset[str] = frozenset()
+    ours: frozenset[str] = frozenset()
 
 
 async def look(nodes: Sequence[str]) -> Nodes:
@@ -30,12 +37,34 @@ async def look(nodes: Sequence[str]) -> Nodes:
     if not nodes:
         return Nodes({}, ())
     status, said, error = await _run("scontrol", "--oneliner", "show", "node", ",".join(nodes))
-    states = _states(said)
+    shown = _shown(said)
+    states = {name: fields.get("State", "UNKNOWN") for name, fields in shown.items()}
     # scontrol ends with 1 when it lacks one of several nodes, and shows the others.
     if status != 0 and not states and "not found" not in f"{said}{error}":
         raise SlurmFailed(f"scontrol ended with {status}: {_last_line(error or said) or 'no message'}")
     busy = {node: states[node] for node in nodes if node in states and _is_busy(states[node])}
-    return Nodes(busy, tuple(node for node in nodes if node not in states))
+    drained = frozenset(node for node in nodes if "DRAIN" in _words(states.get(node, "")))
+    ours = frozenset(node for node in drained if shown[node].get("Reason", "").startswith(_OURS))
+    return Nodes(busy, tuple(node for node in nodes if node not in states), drained, ours)
+
+
+async def drain(nodes: Sequence[str], why: str) -> None:
+    """Have no new job begin on `nodes`; those that run go on to their ends. Raises SlurmFailed."""
+    reason = " ".join(why.split())[:_LONGEST]
+    await _update(nodes, "State=DRAIN", f"Reason={_OURS}{reason}")
+
+
+async def resume(nodes: Sequence[str]) -> None:
+    """Let jobs begin on `nodes` again: only for those that Muster drained. Raises SlurmFailed."""
+    await _update(nodes, "State=RESUME")
+
+
+async def _update(nodes: Sequence[str], *fields: str) -> None:
+    if not nodes:
+        return
+    status, said, error = await _run("scontrol", "update", f"NodeName={','.join(nodes)}", *fields)
+    if status != 0:
+        raise SlurmFailed(f"scontrol update ended with {status}: {_last_line(error or said) or 'no message'}")
 
 
 async def in_use(nodes: Sequence[str]) -> dict[str, str]:
@@ -61,18 +90,30 @@ async def jobs(node: str) -> str:
     )
 
 
-def _states(said: str) -> dict[str, str]:
-    states = {}
+def _shown(said: str) -> dict[str, dict[str, str]]:
+    """Return the fields of every node in the output of `scontrol --oneliner show node`.
+
+    Only the first of a name counts, and a reason goes to the end of its line: it is free text, and stands
+    behind the state.
+    """
+    nodes = {}
     for line in said.splitlines():
-        fields = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
+        told, _, reason = line.partition(" Reason=")
+        fields: dict[str, str] = {"Reason": reason}
+        for word in told.split():
+            name, _, value = word.partition("=")
+            fields.setdefault(name, value)
         if "NodeName" in fields:
-            states[fields["NodeName"]] = fields.get("State", "UNKNOWN")
-    return states
+            nodes[fields["NodeName"]] = fields
+    return nodes
 
 
 def _is_busy(state: str) -> bool:
-    words = {word.strip(_MARKS).upper() for word in state.split("+")}
-    return bool(words & _BUSY) or "UNKNOWN" in words
+    return bool(_words(state) & _BUSY) or "UNKNOWN" in _words(state)
+
+
+def _words(state: str) -> set[str]:
+    return {word.strip(_MARKS).upper() for word in state.split("+")}
 
 
 async def _run(*command: str) -> tuple[int, str, str]:

@@ -1,4 +1,4 @@
-"""Shows pools to others: MAAS, Prometheus, launchers. The store decides; they only show."""
+"""Shows pools to others: MAAS, Slurm, Prometheus, launchers. The store decides; they only show."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from provision.maas.client import MaasClient
 from provision.maas.errors import MaasError, MaasRejected
 from provision.maas.model import Machine
 from provision.maas.transport import Limits
-from provision.pools import files, owed
+from provision.pools import files, owed, scheduler
 
 NO_POOL = "default"  # MAAS's own, where it puts machines that nobody placed
 TAGS = tuple(f"muster-{pool}" for pool in Pool)
@@ -26,11 +26,11 @@ _OURS = "muster: "  # how a description that we wrote begins
 
 
 async def mirror(access: Access, nodes: Sequence[str], *, limits: Limits | None = None) -> list[str]:
-    """Show the nodes' pools to MAAS, and all nodes' to monitoring and launchers. Returns problems, in words.
+    """Show the nodes' pools to MAAS and Slurm, and all nodes' to monitoring and launchers.
 
-    The store is the truth: a MAAS that is away or refuses does not undo a decision. What it was not
-    shown is kept, and shown with the next nodes, or by the runner (`make_up`). Many that ask at
-    once share the calls.
+    Returns problems, in words. The store is the truth: a MAAS that is away or refuses does not undo a
+    decision. What was not shown is kept, and shown with the next nodes, or by the runner (`make_up`).
+    Many that ask at once share the calls.
     """
 
     state = access.settings.state
@@ -49,13 +49,13 @@ async def mirror(access: Access, nodes: Sequence[str], *, limits: Limits | None 
 
 
 async def make_up(access: Access) -> frozenset[str]:
-    """Show MAAS what it has not been shown because it was away; returns what is still owed then."""
+    """Show what MAAS or Slurm has not been shown because it was away; returns what is still owed then."""
     waiting = owed.load(access.settings.state)
     if waiting:
         await mirror(access, sorted(waiting))
         shown = waiting - owed.load(access.settings.state)
         for name in sorted(shown):
-            access.store.event(name, "note", message="MAAS shows its pool now")
+            access.store.event(name, "note", message="its pool is shown everywhere now")
     return owed.load(access.settings.state)
 
 
@@ -95,9 +95,13 @@ async def _show(access: Access, names: frozenset[str], limits: Limits) -> dict[s
         for name in sorted(names)
         if (state := states.get(name)) is not None and state.system_id
     }
+    told = [problems]
     if machines:
-        problems |= await _show_in_maas(access, machines, limits)
-    return problems
+        told.append(await _show_in_maas(access, machines, limits))
+    if access.site.slurm and states:
+        told.append(await scheduler.show(states))
+    every = {name for found in told for name in found}
+    return {name: "; ".join(found[name] for found in told if name in found) for name in every}
 
 
 async def _show_in_maas(access: Access, states: Mapping[str, NodeState], limits: Limits) -> dict[str, str]:

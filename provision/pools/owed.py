@@ -1,4 +1,4 @@
-"""Nodes whose pool MAAS has not been shown yet: kept in the state folder until it has been."""
+"""Nodes whose pool MAAS or Slurm has not been shown yet: kept in the state folder until it has been."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def load(state: Path) -> frozenset[str]:
-    """Return the names of the nodes that MAAS has still to be shown."""
+    """Return the names of the nodes whose pool has still to be shown."""
     try:
         return frozenset((state / "owed").read_text(encoding="utf-8").split())
     except FileNotFoundError:
@@ -16,7 +16,7 @@ def load(state: Path) -> frozenset[str]:
 
 
 def settle(state: Path, *, shown: Iterable[str], failed: Iterable[str]) -> None:
-    """Note which nodes MAAS was shown just now, and which not. Commands may do so at the same moment.
+    """Note which nodes were shown just now, and which not. Commands may do so at the same moment.
 
     Best effort: where the state folder cannot be written, `pool.mirror` remains.
     """

@@ -10,13 +10,41 @@ import pytest
 from inventory.model import Pool
 from provision import guards
 from provision.access import Access
-from provision.errors import Refused, SlurmFailed
+from provision.errors import NodeFailed, Refused, SlurmFailed
 from provision.pools.candidates import find
+from provision.pools.mirror import mirror
 from provision.slurm import in_use, jobs
+from provision.stages.idle import refuse_in_use
+from provision.stages.job import NodeJob, Options
+from provision.stages.site_maas import SiteMaas
 from tests.unit.pools.conftest import Make
-from tests.unit.pools.making import admit
+from tests.unit.pools.making import admit, hold
 
 Program = Callable[[str, str], Path]
+
+# A controller that keeps a file a node, "STATE|REASON", beside itself. As scontrol(1) has it: a drain needs a
+# reason and leaves what runs alone, RESUME clears both, and a reason is shown last, with who gave it.
+CONTROLLER = """
+cd "$(dirname "$0")"
+[ -e broken ] && { echo "slurm_update error: Access/permission denied" >&2; exit 1; }
+if [ "$1" = update ]; then
+  names="${2#NodeName=}" state="${3#State=}" reason="${4#Reason=}"
+  [ "$state" = DRAIN ] && [ -z "$reason" ] && { echo "You must specify a reason" >&2; exit 1; }
+  for name in $(echo "$names" | tr , ' '); do
+    IFS='|' read -r was why < "node-$name"
+    [ "$state" = DRAIN ] && echo "${was%+DRAIN}+DRAIN|$reason" > "node-$name"
+    [ "$state" = RESUME ] && echo "${was%+DRAIN}|" > "node-$name"
+  done
+  exit 0
+fi
+for name in $(echo "$4" | tr , ' '); do
+  [ -e "node-$name" ] || { echo "Node $name not found"; status=1; continue; }
+  IFS='|' read -r was why < "node-$name"
+  why="${why:+Reason=$why [root@2026-11-30T01:02:03]}"
+  echo "NodeName=$name Arch=x86_64 CPUTot=224 State=$was Partitions=batch $why"
+done
+exit ${status:-0}
+"""
 
 
 @pytest.fixture
@@ -140,3 +168,124 @@ async def test_an_allocated_node_is_in_use_whatever_runs(access: Access) -> None
     found = await refusal(access, "a1-n01")
     assert found.reason == "it is allocated to train by ana"
     assert found.detail.endswith("Z: pretraining")
+
+
+class Slurm:
+    """The controller's files, as an administrator sees and changes them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, name: str, state: str, reason: str = "") -> None:
+        (self.folder / f"node-{name}").write_text(f"{state}|{reason}\n")
+
+    def of(self, name: str) -> tuple[str, ...]:
+        return tuple((self.folder / f"node-{name}").read_text().rstrip("\n").split("|"))
+
+    def refuse(self) -> None:
+        (self.folder / "broken").touch()
+
+    def mend(self) -> None:
+        (self.folder / "broken").unlink()
+
+
+@pytest.fixture
+def slurm(program: Program) -> Slurm:
+    """A Slurm that knows four nodes, and runs nothing."""
+    slurm = Slurm(program("scontrol", CONTROLLER).parent)
+    for number in (1, 2, 3, 4):
+        slurm.put(f"a1-n0{number}", "IDLE")
+    return slurm
+
+
+def job_of(access: Access, name: str, **options: str) -> NodeJob:
+    """One node in a run."""
+    node = access.node(name)
+    asked = Options(**options)
+    return NodeJob(node, access.profile(node), "i-1", asked, access, SiteMaas(access.maas_within), note=print)
+
+
+async def test_what_leaves_the_pool_gets_no_new_jobs_and_what_comes_back_gets_them_again(
+    make: Make, slurm: Slurm
+) -> None:
+    access = make("slurm: true")
+    admit(access, "a1-n01", "a1-n02")
+    hold(access, "a1-n01", "Xid 79 on GPU 3  State=IDLE")
+    slurm.put("a1-n01", "ALLOCATED")
+    assert await mirror(access, ["a1-n01", "a1-n02"]) == []
+    assert slurm.of("a1-n01") == ("ALLOCATED+DRAIN", "muster: quarantine: Xid 79 on GPU 3 State=IDLE")
+    assert slurm.of("a1-n02") == ("IDLE", "")
+    assert await in_use(["a1-n01"]) == {"a1-n01": "Slurm says ALLOCATED+DRAIN"}
+    admit(access, "a1-n01")
+    assert await mirror(access, ["a1-n01"]) == []
+    assert slurm.of("a1-n01") == ("ALLOCATED", "")
+
+
+async def test_a_spare_gets_no_jobs_until_it_is_used(make: Make, slurm: Slurm) -> None:
+    access = make("slurm: true")
+    admit(access, "a1-n03", pool=Pool.SPARE)
+    await mirror(access, ["a1-n03"])
+    assert slurm.of("a1-n03") == ("IDLE+DRAIN", "muster: spare")
+    access.store.shift("a1-n03", Pool.RELIABLE, by="marta", why="growth")
+    await mirror(access, ["a1-n03"])
+    assert slurm.of("a1-n03") == ("IDLE", "")
+
+
+async def test_what_an_administrator_drained_stays_drained_with_his_reason(make: Make, slurm: Slurm) -> None:
+    access = make("slurm: true")
+    slurm.put("a1-n01", "IDLE+DRAIN", "not muster: a benchmark")
+    hold(access, "a1-n01")
+    await mirror(access, ["a1-n01"])
+    admit(access, "a1-n01")
+    await mirror(access, ["a1-n01"])
+    assert slurm.of("a1-n01") == ("IDLE+DRAIN", "not muster: a benchmark")
+
+
+async def test_a_slurm_that_refuses_is_told_and_shown_later(make: Make, slurm: Slurm) -> None:
+    access = make("slurm: true")
+    hold(access, "a1-n01")
+    slurm.refuse()
+    (problem,) = await mirror(access, ["a1-n01"])
+    assert problem.startswith("a1-n01: Slurm does not show its pool yet: scontrol ended with 1")
+    slurm.mend()
+    hold(access, "a1-n02")
+    assert await mirror(access, ["a1-n02"]) == []
+    assert slurm.of("a1-n01")[0] == "IDLE+DRAIN"
+
+
+async def test_a_node_that_slurm_lacks_is_no_obstacle_to_the_others(make: Make, slurm: Slurm) -> None:
+    access = make("slurm: true")
+    hold(access, "a1-n01")
+    hold(access, "a2-n01")
+    assert await mirror(access, ["a1-n01", "a2-n01"]) == []
+    assert slurm.of("a1-n01")[0] == "IDLE+DRAIN"
+
+
+async def test_a_node_is_drained_before_it_is_wiped_so_that_no_job_comes_between(
+    make: Make, slurm: Slurm
+) -> None:
+    access = make("slurm: true")
+    admit(access, "a1-n01")
+    await refuse_in_use(job_of(access, "a1-n01", reason="new image"), "released")
+    assert slurm.of("a1-n01") == ("IDLE+DRAIN", "muster: i-1: new image")
+
+
+async def test_a_node_that_runs_a_job_is_left_as_it_was_found(make: Make, slurm: Slurm) -> None:
+    access = make("slurm: true")
+    admit(access, "a1-n01")
+    slurm.put("a1-n01", "MIXED")
+    with pytest.raises(NodeFailed, match="Slurm says MIXED"):
+        await refuse_in_use(job_of(access, "a1-n01"), "released")
+    assert slurm.of("a1-n01") == ("MIXED", "")
+
+
+async def test_a_node_that_cannot_be_drained_is_not_wiped_unless_an_operator_says_so(
+    make: Make, slurm: Slurm
+) -> None:
+    access = make("slurm: true")
+    admit(access, "a1-n01")
+    slurm.refuse()
+    with pytest.raises(NodeFailed, match="Access/permission denied") as raised:
+        await refuse_in_use(job_of(access, "a1-n01"), "released")
+    assert raised.value.code == "slurm-unanswered"
+    await refuse_in_use(job_of(access, "a1-n01", override="in-use"), "released")
