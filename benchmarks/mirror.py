@@ -52,6 +52,7 @@ class Took:
 def serving(folder: Path) -> Iterator[None]:
     """Run one nginx: plain WebDAV on one port, the mirror behind the other."""
     (folder / "plain").mkdir()
+    (folder / "root").mkdir()
     (folder / "tokens").write_text(f"bench sha256:{hashlib.sha256(TOKEN.encode()).hexdigest()}\n")
     config = folder / "mirror.yaml"
     config.write_text(

@@ -28,7 +28,7 @@ class AccessLog:
             "method": request.method,
             "path": request.url.path,
             "status": response.status_code,
-            "length": int(request.headers.get("content-length") or 0),
+            "length": getattr(request.state, "length", int(request.headers.get("content-length") or 0)),
             "sha256": getattr(request.state, "sha256", ""),
             "seconds": round(seconds, 3),
         }

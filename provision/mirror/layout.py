@@ -5,6 +5,7 @@
     about/DIGEST    JSON: size, when it came, from whom
     pins/DIGEST     JSON: who keeps it and why
     partial/        uploads under way
+    incoming/       bodies of plain PUTs, as nginx writes them
     broken/         content that no longer has its digest; never served
 
 All of it lies on one filesystem, so that publishing is a rename.
@@ -22,7 +23,7 @@ from provision.mirror.refusals import Refusal, Why
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z0-9_+@~][A-Za-z0-9._+@~:-]*(/[A-Za-z0-9_+@~][A-Za-z0-9._+@~:-]*){0,7}")
 _NAME_LENGTH = 240
-_FOLDERS = ("sha256", "names", "about", "pins", "partial", "broken")
+_FOLDERS = ("sha256", "names", "about", "pins", "partial", "incoming", "broken")
 
 
 def prepare(root: Path) -> None:

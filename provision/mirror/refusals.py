@@ -20,6 +20,8 @@ class Why(Enum):
     TOO_LARGE = ("too-large", 413)
     BAD_VERSION = ("bad-version", 412)
     NOT_ALLOWED = ("not-allowed", 401)
+    AGAIN = ("again", 503)
+    NOT_WRITTEN = ("not-written", 500)
 
     def __init__(self, code: str, status: int) -> None:
         self.code = code

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from provision.mirror import identity, manage, pages, tus
+from provision.mirror import identity, manage, pages, put, tus
 from provision.mirror.access_log import AccessLog
 from provision.mirror.config import Config
 from provision.mirror.counters import Counters
@@ -52,7 +52,7 @@ _ROUTES = (
     _Made("/uploads/{upload}", ("HEAD",), tus.head, named=True),
     _Made("/uploads/{upload}", ("PATCH",), tus.patch, named=True),
     _Made("/uploads/{upload}", ("DELETE",), tus.delete, named=True),
-    _Made("/api/files/{name:path}", ("PUT",), tus.put, named=True),
+    _Made("/api/files/{name:path}", ("PUT",), put.put, named=True),
     _Made("/api/names/{name:path}", ("GET",), manage.look_up, named=False),
     _Made("/api/names/{name:path}", ("PUT",), manage.point, named=True),
     _Made("/api/names/{name:path}", ("DELETE",), manage.unpoint, named=True),
@@ -100,12 +100,13 @@ def _served(made: _Made, desk: Desk) -> Callable[[Request], Awaitable[Response]]
     async def endpoint(request: Request) -> Response:
         begun = time.monotonic()
         who = ""
+        first = made.endpoint is put.put and put.step(request, desk) is put.Step.ADMIT
         try:
             if made.named:
                 who = request.state.who = named(request, desk)
             response = await made.endpoint(request, desk)
         except Refusal as refusal:
-            response = refused(refusal, desk)
+            response = Response(status_code=403) if first else refused(refusal, desk)
         except ClientDisconnect:
             # Nobody is left to read this; it is for the log.
             response = Response(status_code=499)
@@ -115,6 +116,9 @@ def _served(made: _Made, desk: Desk) -> Callable[[Request], Awaitable[Response]]
             response = refused(Refusal(Why.NO_ROOM, "the disk is full"), desk)
         except HTTPException as error:
             response = JSONResponse({"code": "bad-request", "detail": error.detail}, error.status_code)
+        if first:
+            # nginx passes on no more than this, and asks again for the reason.
+            return response if response.status_code == 204 else Response(status_code=403)
         if request.method not in {"GET", "OPTIONS"}:
             desk.log.write(request, response, who, time.monotonic() - begun)
         return response
@@ -136,4 +140,5 @@ async def _sweep(desk: Desk) -> None:
     """Forget uploads that nobody goes on with."""
     while True:
         desk.counters.expired += await desk.uploads.expire(desk.config.partial_days)
+        desk.uploads.forget_gone()
         await asyncio.sleep(_HOUR_S)

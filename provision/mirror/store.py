@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.mirror import layout
+from provision.mirror.promise import UnderWay
 from provision.mirror.refusals import Refusal, Why
 
 _BLOCK = 1 << 20
@@ -88,18 +89,24 @@ class Store:
         """Return how many contents there are."""
         return len(self._sizes)
 
-    def make_room(self, size: int, by: str, promised: int, promised_by: int = 0) -> None:
-        """Raise Refusal where `size` bytes of `by` do not fit beside the promised ones still under way."""
-        if self._limits.quota and self.held() + promised + size > self._limits.quota:
+    def full(self) -> bool:
+        """Say whether the disk itself has no room, whatever the reserve."""
+        return shutil.disk_usage(self.root).free < _BLOCK
+
+    def make_room(self, size: int, by: str, under_way: UnderWay) -> None:
+        """Raise Refusal where `size` bytes of `by` do not fit beside what is under way."""
+        if self._limits.quota and self.held() + under_way.quota + size > self._limits.quota:
             raise Refusal(Why.QUOTA, f"the mirror's quota is {self._limits.quota} bytes")
         mine = sum(length for sha256, length in self._sizes.items() if self._by.get(sha256) == by)
-        if self._limits.quota_each and mine + promised_by + size > self._limits.quota_each:
+        if self._limits.quota_each and mine + under_way.quota_each + size > self._limits.quota_each:
             raise Refusal(Why.QUOTA, f"the quota of {by} is {self._limits.quota_each} bytes")
-        if self.free() - promised < size:
-            raise Refusal(
-                Why.NO_ROOM,
-                f"{size} bytes do not fit: {max(self.free() - promised, 0)} are free beside the reserve",
-            )
+        self.keep_reserve(size, under_way)
+
+    def keep_reserve(self, size: int, under_way: UnderWay) -> None:
+        """Raise Refusal where `size` bytes do not fit on the disk beside what is under way."""
+        free = self.free() - under_way.disk
+        if free < size:
+            raise Refusal(Why.NO_ROOM, f"{size} bytes do not fit: {max(free, 0)} are free beside the reserve")
 
     def publish(self, temporary: Path, sha256: str, by: str) -> None:
         """Move a complete, verified file to its digest. Nothing happens where it is already."""

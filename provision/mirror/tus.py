@@ -1,7 +1,7 @@
-"""Uploads by the tus protocol 1.0.0 (core, creation, expiration, termination), and by a plain PUT.
+"""Uploads by the tus protocol 1.0.0 (core, creation, expiration, termination).
 
 The sha256 of the whole file is part of the promise: `Upload-Metadata: sha256 BASE64(HEX)`, beside
-`filename` and, to move a name that leads elsewhere, `replace`. A plain PUT carries `X-Sha256: HEX`.
+`filename` and, to move a name that leads elsewhere, `replace`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from starlette.responses import JSONResponse, Response
 
 from provision.mirror import layout
 from provision.mirror.desk import Desk
+from provision.mirror.promise import Promise
 from provision.mirror.refusals import Refusal, Why
-from provision.mirror.uploads import Promise
 
 VERSION = "1.0.0"
 _EXTENSIONS = "creation,expiration,termination"
@@ -50,9 +50,9 @@ async def create(request: Request, desk: Desk) -> Response:
     """Begin an upload, if it fits."""
     _same_version(request)
     metadata = _metadata(request.headers.get("upload-metadata", ""))
-    promise = _promise(
+    promise = promised(
         desk,
-        length=_whole(request, "upload-length"),
+        length=whole(request, "upload-length"),
         sha256=metadata.get("sha256", ""),
         name=metadata.get("filename", ""),
         replace=metadata.get("replace", "") in {"1", "true"},
@@ -90,7 +90,7 @@ async def patch(request: Request, desk: Desk) -> Response:
     upload = request.path_params["upload"]
     promise = desk.uploads.promise(upload, str(request.state.who))
     request.state.sha256 = promise.sha256
-    offset = await _append(request, desk, upload, _whole(request, "upload-offset"))
+    offset = await append(request, desk, upload, whole(request, "upload-offset"))
     if offset == promise.length:
         desk.counters.published += 1
     headers = {"Tus-Resumable": VERSION, "Upload-Offset": str(offset), **_expiry(desk)}
@@ -105,29 +105,8 @@ async def delete(request: Request, desk: Desk) -> Response:
     return Response(status_code=204, headers={"Tus-Resumable": VERSION})
 
 
-async def put(request: Request, desk: Desk) -> Response:
-    """Take a whole file in one request; what is cut off leaves nothing behind."""
-    promise = _promise(
-        desk,
-        length=_whole(request, "content-length"),
-        sha256=request.headers.get("x-sha256", ""),
-        name=request.path_params["name"],
-        replace=request.query_params.get("replace", "") in {"1", "true"},
-        by=str(request.state.who),
-    )
-    request.state.sha256 = promise.sha256
-    upload = await desk.uploads.create(promise)
-    try:
-        if await _append(request, desk, upload, 0) != promise.length:
-            raise Refusal(Why.BAD_REQUEST, "the body is shorter than its length")
-    finally:
-        await desk.uploads.discard(upload)
-    desk.counters.published += 1
-    body = {"schema": 1, "name": promise.name, "sha256": promise.sha256, "size": promise.length}
-    return JSONResponse(body, 201)
-
-
-async def _append(request: Request, desk: Desk, upload: str, offset: int) -> int:
+async def append(request: Request, desk: Desk, upload: str, offset: int) -> int:
+    """Take what the request brings, and return how far the upload has come. Raises Refusal."""
     before = desk.uploads.offset(upload)
     async with aclosing(request.stream()) as chunks:
         after = await desk.uploads.append(upload, offset, chunks)
@@ -139,7 +118,8 @@ async def _nothing() -> AsyncIterator[bytes]:
     yield b""
 
 
-def _promise(desk: Desk, *, length: int, sha256: str, name: str, replace: bool, by: str) -> Promise:
+def promised(desk: Desk, *, length: int, sha256: str, name: str, replace: bool, by: str) -> Promise:
+    """Return what is to become of an upload. Raises Refusal."""
     if desk.config.max_file and length > desk.config.max_file:
         raise Refusal(Why.TOO_LARGE, f"a file has at most {desk.config.max_file} bytes here")
     if name:
@@ -159,7 +139,8 @@ def _metadata(header: str) -> dict[str, str]:
     return found
 
 
-def _whole(request: Request, name: str) -> int:
+def whole(request: Request, name: str) -> int:
+    """Return the number that a header says. Raises Refusal."""
     text = request.headers.get(name, "")
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise Refusal(Why.BAD_REQUEST, f"{name} must be a number of bytes")

@@ -20,6 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from provision.mirror import layout
+from provision.mirror.connections import Connection
+from provision.mirror.disk import Disk, sync
+from provision.mirror.handover import HandOver
+from provision.mirror.promise import Promise, UnderWay
 from provision.mirror.refusals import Refusal, Why
 from provision.mirror.store import Store
 
@@ -29,21 +33,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _BATCH = 2 << 20  # bytes handed to a thread at once: hashing and writing run beside receiving
-_SYNC = 32 << 20  # bytes after which the disk is made to begin, so that little is left at the end
 _THREADS = 8
 _DAY_S = 86400.0
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What a finished upload is to become. An empty name publishes under the digest only."""
-
-    length: int
-    sha256: str
-    name: str
-    replace: bool
-    by: str
-    created: float
 
 
 @dataclass(slots=True)
@@ -56,34 +47,6 @@ class _Busy:
     finishing: bool = False
 
 
-class _Disk:
-    """Writes of one upload, one after the other, beside receiving; and the disk is kept at work."""
-
-    def __init__(self, threads: ThreadPoolExecutor, handle: int) -> None:
-        self._threads = threads
-        self._handle = handle
-        self._writing: asyncio.Future[None] | None = None
-        self._syncing: asyncio.Future[None] | None = None
-        self._unsynced = 0
-
-    async def write(self, work: Callable[[], None], size: int) -> None:
-        """Begin a write once the one before has ended. Raises what that one raised."""
-        loop = asyncio.get_running_loop()
-        if self._writing:
-            await asyncio.shield(self._writing)
-        self._writing = loop.run_in_executor(self._threads, work)
-        self._unsynced += size
-        if self._unsynced >= _SYNC and (self._syncing is None or self._syncing.done()):
-            self._unsynced = 0
-            self._syncing = loop.run_in_executor(self._threads, os.fdatasync, self._handle)
-
-    async def settle(self) -> None:
-        """Wait for everything begun. Raises what went wrong."""
-        for begun in (self._writing, self._syncing):
-            if begun:
-                await asyncio.shield(begun)
-
-
 class Uploads:
     """All uploads of one mirror."""
 
@@ -91,6 +54,7 @@ class Uploads:
         self._store = store
         self._clock = clock
         self._folder = store.root / "partial"
+        self._handover = HandOver(store.root / "incoming")
         self._threads = ThreadPoolExecutor(_THREADS, "mirror")
         self._publishing = asyncio.Lock()
         self._busy: dict[str, _Busy] = {}
@@ -100,6 +64,7 @@ class Uploads:
     def close(self) -> None:
         """Wait for writes that have begun."""
         self._threads.shutdown()
+        self._handover.close()
 
     @property
     def publishing(self) -> asyncio.Lock:
@@ -116,21 +81,51 @@ class Uploads:
 
     def count(self) -> int:
         """Return how many uploads are under way."""
-        return len(self._known)
+        return len(self._known) + len(self._handover.promises())
 
     async def create(self, promise: Promise) -> str:
         """Begin an upload once it is sure to fit, and return its id. Raises Refusal."""
         async with self._publishing:
-            if promise.name:
-                self._store.check_name(promise.name, promise.sha256, replace=promise.replace)
-            if not self._store.has(promise.sha256):
-                self._store.make_room(promise.length, promise.by, self.promised(), self.promised(promise.by))
+            self._check(promise)
             upload = secrets.token_hex(16)
             self._data(upload).touch(mode=0o600)
             about = json.dumps(asdict(promise)).encode()
             self._known[upload] = promise
         await self._in_thread(lambda: layout.write(self._about(upload), about))
         return upload
+
+    async def admit(self, ticket: str, promise: Promise, connection: Connection) -> None:
+        """Let nginx write the body of a PUT, if it is sure to fit. Raises Refusal."""
+        async with self._publishing:
+            self._check(promise)
+            # nginx writes it in any case, also where the content is there already.
+            self._fit(lambda under_way: self._store.keep_reserve(promise.length, under_way), promise.by)
+            self._handover.admit(ticket, promise, connection)
+
+    async def refusal(self, ticket: str, promise: Promise) -> Refusal:
+        """Return why a PUT was not let in, or what befell it while nginx wrote its body."""
+        if self._handover.forget(ticket):
+            if self._store.full():
+                return Refusal(Why.NO_ROOM, "the disk is full")
+            return Refusal(Why.NOT_WRITTEN, "nginx could not write the body; its error log says why")
+        try:
+            async with self._publishing:
+                self._check(promise)
+        except Refusal as refusal:
+            return refusal
+        return Refusal(Why.AGAIN, "it did not fit a moment ago and does now; send it again")
+
+    async def adopt(self, ticket: str, promise: Promise, body: Path) -> None:
+        """Publish a body that nginx wrote to a file. Raises Refusal, OSError."""
+        await asyncio.shield(self._adopt(ticket, promise, body))
+
+    def forget(self, ticket: str) -> None:
+        """Let go of a PUT that nginx was let in with, and that ends in another way."""
+        self._handover.forget(ticket)
+
+    def forget_gone(self) -> bool:
+        """Let go of PUTs whose client is no longer there; say whether there were any."""
+        return self._handover.forget_gone()
 
     def promise(self, upload: str, by: str) -> Promise:
         """Return what an upload of `by` is to become. Raises Refusal: others' uploads are not there."""
@@ -165,7 +160,7 @@ class Uploads:
             here = self.offset(upload)
             if offset != here:
                 raise Refusal(Why.OFFSET, f"{here} bytes have arrived")
-            self._store.make_room(0, promise.by, self.promised())
+            self._fit(lambda under_way: self._store.keep_reserve(0, under_way), promise.by)
             try:
                 await self._receive(upload, promise.length - here, chunks)
             except asyncio.CancelledError:
@@ -175,18 +170,40 @@ class Uploads:
             here = self.offset(upload)
             if here == promise.length:
                 busy.finishing = True
-                await asyncio.shield(self._finish(upload, promise))
+                await asyncio.shield(self._finish(upload, promise, lambda: None))
             return here
 
-    async def _finish(self, upload: str, promise: Promise) -> None:
-        """Publish what is complete, or throw it away and raise Refusal where its digest is another."""
+    async def _adopt(self, ticket: str, promise: Promise, body: Path) -> None:
+        upload = secrets.token_hex(16)
+        try:
+            inode = self._handover.take(ticket, promise, body, self._data(upload))
+            followed = await self._in_thread(lambda: self._handover.follower.release(inode))
+            if followed:
+                self._hashes[upload] = followed.seen, followed.running
+            await self._finish(upload, promise, followed.settle if followed else lambda: None)
+        finally:
+            await self.discard(upload)
+            self._handover.forget(ticket)
+
+    async def _finish(self, upload: str, promise: Promise, settle: Callable[[], None]) -> None:
+        """Publish what is complete, or throw it away and raise Refusal where its digest is another.
+
+        `settle` raises OSError where something went wrong with the disk before.
+        """
         data = self._data(upload)
-        got = (await self._in_thread(lambda: self._hash(upload))).hexdigest()
+
+        def durable() -> None:
+            settle()
+            sync(data)
+
+        # The disk takes the bytes while the last are hashed, and before others have to wait for us.
+        running, _ = await asyncio.gather(
+            self._in_thread(lambda: self._hash(upload)), self._in_thread(durable)
+        )
+        got = running.hexdigest()
         if got != promise.sha256:
             await self.discard(upload)
             raise Refusal(Why.DIGEST, f"what arrived has sha256 {got}, promised was {promise.sha256}")
-        # The disk is made to take the bytes before others have to wait for us.
-        await self._in_thread(lambda: _sync(data))
         try:
             async with self._publishing:
                 await self._in_thread(lambda: self._publish(data, promise))
@@ -217,6 +234,31 @@ class Uploads:
             await self.discard(upload)
         return len(old)
 
+    def _check(self, promise: Promise) -> None:
+        """Raise Refusal where an upload may not begin."""
+        if promise.name:
+            self._store.check_name(promise.name, promise.sha256, replace=promise.replace)
+        if not self._store.has(promise.sha256):
+            size, by = promise.length, promise.by
+            self._fit(lambda under_way: self._store.make_room(size, by, under_way), by)
+
+    def _fit(self, check: Callable[[UnderWay], None], by: str) -> None:
+        """Raise what `check` raises, unless it is for the sake of PUTs whose client went away."""
+        try:
+            check(self._under_way(by))
+        except Refusal:
+            if not self.forget_gone():
+                raise
+            check(self._under_way(by))
+
+    def _under_way(self, by: str) -> UnderWay:
+        put = [promise for promise in self._handover.promises() if not self._store.has(promise.sha256)]
+        return UnderWay(
+            disk=self.promised() + self._handover.to_come(),
+            quota=self.promised() + sum(promise.length for promise in put),
+            quota_each=self.promised(by) + sum(promise.length for promise in put if promise.by == by),
+        )
+
     def _publish(self, data: Path, promise: Promise) -> None:
         if promise.name:
             self._store.check_name(promise.name, promise.sha256, replace=promise.replace)
@@ -230,7 +272,7 @@ class Uploads:
         handle = os.open(self._data(upload), os.O_WRONLY | os.O_APPEND)
         batch: list[bytes] = []
         size = 0
-        disk = _Disk(self._threads, handle)
+        disk = Disk(self._threads, handle)
         try:
             async for chunk in chunks:
                 room -= len(chunk)
@@ -263,15 +305,17 @@ class Uploads:
         return work
 
     def _hash(self, upload: str) -> _Hash:
-        """Return the running hash of what has arrived; read again where we did not see it arrive."""
+        """Return the running hash of what has arrived; what we did not see arrive is read."""
         size = self.offset(upload)
-        seen, running = self._hashes.get(upload, (-1, hashlib.sha256()))
-        if seen != size:
-            running = hashlib.sha256()
-            with self._data(upload).open("rb") as file:
-                while block := file.read(_BATCH):
-                    running.update(block)
-            self._hashes[upload] = (size, running)
+        seen, running = self._hashes.get(upload, (0, hashlib.sha256()))
+        if seen > size:
+            seen, running = 0, hashlib.sha256()
+        with self._data(upload).open("rb") as file:
+            file.seek(seen)
+            while block := file.read(_BATCH):
+                running.update(block)
+                seen += len(block)
+        self._hashes[upload] = (seen, running)
         return running
 
     @asynccontextmanager
@@ -317,11 +361,3 @@ class Uploads:
             if path.stem not in known:
                 path.unlink()  # begun, but nobody was told of it
         return known
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

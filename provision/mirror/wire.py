@@ -63,6 +63,8 @@ def _refusal(answer: aiohttp.ClientResponse, code: str, detail: str) -> Exceptio
     hint = "docs/runbooks/mirror-refused.md"
     by_code: dict[str, Exception | None] = {
         "": None,
+        "again": None,
+        "not-written": None,
         "offset": Cut(detail),
         "taken-over": Cut(detail),
         "digest": DigestMismatch("the upload", detail),

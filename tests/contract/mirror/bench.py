@@ -36,6 +36,17 @@ class Served:
     url: str
     _service: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
+    @property
+    def incoming(self) -> list[Path]:
+        """What nginx is writing, and what it left."""
+        return list((self.root / "incoming").iterdir())
+
+    def kill_workers(self) -> None:
+        """Kill nginx's workers as the kernel would; nginx begins new ones."""
+        master = int((self.folder / "nginx.pid").read_text())
+        for worker in Path(f"/proc/{master}/task/{master}/children").read_text().split():
+            os.kill(int(worker), signal.SIGKILL)
+
     def client(self, token: str = TOKEN) -> Mirror:
         return Mirror(self.url, Credentials(Secret(token) if token else None))
 
@@ -139,6 +150,7 @@ def serving(folder: Path, root: Path, extra: str = "") -> Iterator[Served]:
         pytest.skip("nginx is not installed")
     port = free_port()
     write_config(folder, root, extra)
+    root.mkdir(exist_ok=True)
     with nginx(folder, port):
         served = Served(folder, root, f"http://127.0.0.1:{port}")
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from provision.mirror.promise import UnderWay
 from provision.mirror.refusals import Refusal, Why
 from provision.mirror.store import Limits, Store
 
@@ -54,10 +55,10 @@ def test_quotas_count_what_is_promised(store: Store) -> None:
                                         (50, 1, "ben", True)):  # fmt: skip
         if refused:
             with pytest.raises(Refusal) as refusal:
-                store.make_room(size, by, promised)
+                store.make_room(size, by, UnderWay(quota=promised))
             assert refusal.value.why is Why.QUOTA
         else:
-            store.make_room(size, by, promised)
+            store.make_room(size, by, UnderWay(quota=promised))
 
 
 def test_a_name_is_no_folder_of_names_and_the_other_way_round(store: Store) -> None:
