@@ -20,8 +20,10 @@ class Level(StrEnum):
 
     def holds(self, other: Level) -> bool:
         """Say whether a gate of this level runs checks of the level `other`."""
-        order = list(Level)
-        return order.index(other) <= order.index(self)
+        return _DEPTH[other] <= _DEPTH[self]
+
+
+_DEPTH = {level: depth for depth, level in enumerate(Level)}
 
 
 @dataclass(frozen=True, slots=True)

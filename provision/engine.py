@@ -1,5 +1,5 @@
-"""The durable engine: one run is a tree of DBOS workflows, one child a node, one grandchild for the
-stages that a node goes through under one cap.
+"""The durable engine: one run is a tree of DBOS workflows, one child a node; where workers share a
+database, one grandchild for the stages that a node goes through under one cap.
 
 The only module that knows DBOS. Two halves share names and a database: the runner executes
 (`start`, `stop`), every other process is a client (`submit`, `cancel`, `pending`) and never
@@ -36,13 +36,13 @@ _log = logging.getLogger(__name__)
 
 _APPLICATION = "muster"
 # Pinned: by default it is a hash of the source, and an edit would strand every run under way.
-_VERSION = "2"
-# Runs and their nodes only wait for their parts. Those stand in two other queues, or all places
-# might be taken by who waits.
+_VERSION = "3"
+# Runs and their nodes only wait for their parts. Where those stand in queues they stand in two others,
+# or all places might be taken by who waits.
 _RUNS = "runs"
-_PARTS = "parts"  # in shares of the caps, each with so many places
-_PLACES = 32
-_PLAYS = "plays"  # so many places in each process
+_PARTS = "parts"  # in shares of the caps
+_PLAYS = "plays"
+_PLACES = 32  # in each share
 # Each queue asks the database this often, idle or not: that is most of an idle runner's cost.
 _POLL_S = 1.0
 _ALLOCATIONS = 20_000  # between two looks of the garbage collector
@@ -72,6 +72,8 @@ class _Process:
     hands: flow.Hands | None = None
     client: Client | None = None
     finish: FinishLine[_Outcome] | None = None
+    rooms: dict[str, asyncio.Semaphore] = dataclasses.field(default_factory=dict)
+    ansible_slots: int = 1
 
 
 _process = _Process()
@@ -104,14 +106,18 @@ async def _stage(name: str, node: str, run: str, options: dict[str, Any]) -> dic
     return dataclasses.asdict(await flow.go_on(_hands(), name, node, run, Options(**options)))
 
 
-@_durable(name="leg_of_node")
-async def _leg_of_node(names: list[str], node: str, run: str, options: dict[str, Any]) -> _Result:
+async def _steps(names: Sequence[str], node: str, run: str, options: dict[str, Any]) -> _Result:
     result: _Result = {}
     for name in names:
         result = await _stage(name, node, run, options)
         if not result["ok"]:
             break
-    return _told(result)
+    return result
+
+
+@_durable(name="leg_of_node")
+async def _leg_of_node(names: list[str], node: str, run: str, options: dict[str, Any]) -> _Result:
+    return _told(await _steps(names, node, run, options))
 
 
 @_durable(name="node_of_run")
@@ -124,15 +130,27 @@ async def _node_of_run(node: str, run: str, options: dict[str, Any]) -> _Result:
     return _told(result)
 
 
-async def _capped(leg: flow.Leg, node: str, run: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Run one leg as a child under its cap and wait for it."""
+async def _capped(leg: flow.Leg, node: str, run: str, options: dict[str, Any]) -> _Result:
+    """Take a node through one leg, under its cap.
+
+    A runner that is alone counts its places itself. Workers that share a database count theirs in it,
+    by a child on a queue, which costs each of them several times as much.
+    """
     access = _hands().access
-    queue, key = _PLAYS, None
-    if leg.cap is not Cap.ANSIBLE:
-        queue, key = _PARTS, flow.share(leg.cap, access.node(node), access)
-    with SetWorkflowID(f"{DBOS.workflow_id}/{leg.cap}"), SetEnqueueOptions(queue_partition_key=key):
+    share = None if leg.cap is Cap.ANSIBLE else flow.share(leg.cap, access.node(node), access)
+    if not access.settings.shared:
+        async with _room(share):
+            return await _steps(leg.steps, node, run, options)
+    queue = _PARTS if share else _PLAYS
+    with SetWorkflowID(f"{DBOS.workflow_id}/{leg.cap}"), SetEnqueueOptions(queue_partition_key=share):
         handle = await DBOS.enqueue_workflow_async(queue, _leg_of_node, list(leg.steps), node, run, options)
     return await _result(handle.workflow_id)
+
+
+def _room(share: str | None) -> asyncio.Semaphore:
+    """Return the places of a share of a cap in this process; of the plays for None."""
+    places = _PLACES if share else _process.ansible_slots
+    return _process.rooms.setdefault(share or _PLAYS, asyncio.Semaphore(places))
 
 
 async def _result(part: str) -> _Result:
@@ -201,6 +219,7 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
     Call it once, and only where no other process executes under the same name.
     """
     _process.hands = hands
+    _process.rooms, _process.ansible_slots = {}, ansible_slots
     url = hands.access.settings.engine_database
     config: DBOSConfig = {
         "name": _APPLICATION,
@@ -220,9 +239,10 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
     _process.finish = FinishLine(_process.client.ended)
     DBOS.launch()
     register = functools.partial(DBOS.register_queue_async, polling_interval_sec=_POLL_S)
-    await register(_PARTS, partition_concurrency=_PLACES)
-    await register(_PLAYS, worker_concurrency=ansible_slots)
     await register(_RUNS)
+    if hands.access.settings.shared:
+        await register(_PARTS, partition_concurrency=_PLACES)
+        await register(_PLAYS, worker_concurrency=ansible_slots)
     # What was loaded until now stays; the collector need not walk it for every few hundred new rows.
     gc.collect()
     gc.freeze()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from provision import processes
 from provision.errors import SlurmFailed
 
 _TIMEOUT_S = 20.0
@@ -118,25 +117,12 @@ def _words(state: str) -> set[str]:
 
 async def _run(*command: str) -> tuple[int, str, str]:
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except OSError as exc:
-        raise SlurmFailed(f"{command[0]} cannot be run") from exc
-    try:
-        said, error = await asyncio.wait_for(process.communicate(), _TIMEOUT_S)
+        ended = await processes.run(command, timeout_s=_TIMEOUT_S, env={**os.environ, "LC_ALL": "C"})
     except TimeoutError as exc:
         raise SlurmFailed(f"{command[0]} gave no answer within {_TIMEOUT_S:.0f} s") from exc
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    return process.returncode or 0, said.decode("utf-8", "replace"), error.decode("utf-8", "replace")
+    except (OSError, processes.TooMuchOutput) as exc:
+        raise SlurmFailed(f"{command[0]} cannot be run") from exc
+    return ended.status, ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
 
 
 def _last_line(text: str) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import shlex
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from provision import processes
 from provision.errors import SshFailed
 
 _SSH_ITSELF_FAILED = 255
@@ -64,33 +62,18 @@ async def run(
     At most `limit` bytes of output are taken; more than that is a failure, not a cut.
     """
     line = " ".join(shlex.quote(word) for word in command)
-    # Input comes from a file: a pipe would have to be fed while ssh may already be gone.
-    with tempfile.TemporaryFile() as source:
-        source.write(stdin)
-        source.seek(0)
-        process = await asyncio.create_subprocess_exec(
-            *target.arguments(),
-            line,
-            stdin=source,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=1 << 20,
-        )
     try:
-        stdout, stderr = await asyncio.wait_for(process.communicate(), timeout_s)
+        ended = await processes.run(
+            [*target.arguments(), line], stdin=stdin, timeout_s=timeout_s, limit=limit
+        )
     except TimeoutError as error:
         raise SshFailed(target.node, f"no answer within {timeout_s:.0f} s", answered=False) from error
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    if process.returncode == _SSH_ITSELF_FAILED:
-        reason = _last_line(stderr) or "ssh gave no reason"
+    except processes.TooMuchOutput as error:
+        raise SshFailed(target.node, str(error), answered=True) from error
+    if ended.status == _SSH_ITSELF_FAILED:
+        reason = _last_line(ended.stderr) or "ssh gave no reason"
         raise SshFailed(target.node, reason, answered="refused" in reason or "denied" in reason)
-    if len(stdout) > limit:
-        raise SshFailed(target.node, f"more than {limit} bytes of output", answered=True)
-    return SshResult(process.returncode or 0, stdout, stderr)
+    return SshResult(ended.status, ended.stdout, ended.stderr)
 
 
 def _last_line(text: bytes) -> str:

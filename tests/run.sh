@@ -20,10 +20,10 @@ step codespell
 step yamllint --strict playbooks
 step ansible-lint --offline --profile production playbooks
 # The order is shuffled, and the same in every run: a red run is repeated by running it again.
-# Two at a time, a file in one piece: most of the lab's tests wait for a boot, and files share a lab.
+# Three at a time, a file in one piece: most of the lab's tests wait for a boot, and files share a lab.
 seed="${MUSTER_TEST_SEED:-20261130}"
 status=0
-step pytest -q -n "${MUSTER_TEST_WORKERS:-2}" --randomly-seed="$seed" -m "$marks" --durations=10 --cache-clear || status=$?
+step pytest -q -n "${MUSTER_TEST_WORKERS:-3}" --randomly-seed="$seed" -m "$marks" --durations=10 --cache-clear || status=$?
 # 1: tests failed, and which is written down. Of anything else, such as tests not found, a second run says no more.
 if [ "$status" -eq 1 ] && grep -q '::' .pytest_cache/v/cache/lastfailed 2>/dev/null; then
   # Once more with nothing beside it, in the open: what fails again is a fault, what passes now was crowded out.
