@@ -9,6 +9,7 @@ kills. Prints one line a kill and a table a pass, and ends with 1 where somethin
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import random
@@ -18,13 +19,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.light_site import LightSite, operations
 from inventory.records import RunState
 from inventory.store import Store
+from provision.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 INVOKE = str(Path(sys.executable).parent / "invoke")
@@ -38,6 +40,15 @@ class Pass:
     run: str
     kills: list[str] = field(default_factory=list)  # what was under way at each
     wrong: list[str] = field(default_factory=list)
+
+    def killed(self, what: str) -> None:
+        """Note a kill and what was under way, and say it."""
+        self.kills.append(what)
+        sys.stdout.write(f"  kill {len(self.kills):>2}  {self.run}  {what}\n")
+        sys.stdout.flush()
+
+
+Go = Callable[[list[str], int], Pass]
 
 
 def invoke(environment: Mapping[str, str], *words: str, ok: tuple[int, ...] = (0,)) -> str:
@@ -61,9 +72,9 @@ def kill_runner(state: Path) -> bool:
     return True
 
 
-def under_way(state: Path, run: str) -> tuple[bool, str]:
+def under_way(environment: Mapping[str, str], run: str) -> tuple[bool, str]:
     """Return whether the run goes on, and the stages that its nodes stand at or are in, counted."""
-    with Store.open(f"sqlite:///{state}/muster.sqlite") as store:
+    with Store.open(Settings.from_environment(environment).database) as store:
         going = store.run(run).state is RunState.RUNNING
         members = store.run_progress(run).values()
     stages = Counter(f"in {one.in_stage}" if one.in_stage else str(one.reached or "-") for one in members)
@@ -71,7 +82,7 @@ def under_way(state: Path, run: str) -> tuple[bool, str]:
 
 
 def one_pass(
-    environment: Mapping[str, str], start: list[str], kills: int, chance: random.Random, longest_s: float
+    environment: Mapping[str, str], chance: random.Random, longest_s: float, start: list[str], kills: int
 ) -> Pass:
     """Start a run, kill its runner at most `kills` times, resuming each time, and see it to its end."""
     state = Path(environment["MUSTER_STATE"])
@@ -80,12 +91,10 @@ def one_pass(
         time.sleep(chance.uniform(0.05, longest_s))
         if not kill_runner(state):
             break
-        going, what = under_way(state, done.run)
+        going, what = under_way(environment, done.run)
         if not going:
             break
-        done.kills.append(what)
-        sys.stdout.write(f"  kill {len(done.kills):>2}  {done.run}  {what}\n")
-        sys.stdout.flush()
+        done.killed(what)
         invoke(environment, "bringup", "--resume", done.run, "--no-wait")
     invoke(environment, "bringup", "--resume", done.run, ok=(0, 2))
     return done
@@ -122,40 +131,52 @@ def asked(site: LightSite) -> tuple[Counter[str], int]:
     return deploys, sum(bmc["power"] for bmc in report["bmc"].values())
 
 
-def main() -> int:
-    """Kill, resume, judge, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def rehearse(site: LightSite, environment: Mapping[str, str], kills: int, go: Go) -> list[Pass]:
+    """Have `go` do runs of all nodes until there were so many kills, and judge each."""
+    passes: list[Pass] = []
+    left = kills
+    while left > 0:
+        start = ["bringup", "--nodes", "@*"]
+        if passes:
+            start = ["reimage", "--nodes", "@*", "--reason", "kill rehearsal", "--override", "in-use"]
+            invoke(environment, "quarantine", "--nodes", "@*", "--reason", "kill", "--yes")
+        before, _ = asked(site)
+        done = judge(environment, go(start, left))
+        after, power = asked(site)
+        done.wrong += [
+            f"{node}: MAAS was asked to deploy it {after[node] - before[node]} times"
+            for node in after
+            if after[node] - before[node] != 1
+        ]
+        if power:
+            done.wrong.append(f"{power} power commands to BMCs of healthy nodes")
+        passes.append(done)
+        sys.stdout.write(f"  pass {done.run}: {len(done.kills)} kills, {done.wrong or 'all right'}\n")
+        left -= max(1, len(done.kills))
+    return passes
+
+
+def wanted(description: str | None, net: int) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--nodes", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--net", type=int, default=93)
+    parser.add_argument("--net", type=int, default=net)
     parser.add_argument("--longest", type=float, default=12.0, help="seconds between a start and a kill")
-    want = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Kill, resume, judge, print."""
+    want = wanted(__doc__, 93)
     chance = random.Random(want.seed)
-    passes: list[Pass] = []
     with (
         tempfile.TemporaryDirectory(prefix="muster-kill-") as folder,
         LightSite(want.nodes, Path(folder) / "site", net=want.net) as site,
     ):
-        left = want.kills
-        while left > 0:
-            start = ["bringup", "--nodes", "@*"]
-            if passes:
-                start = ["reimage", "--nodes", "@*", "--reason", "kill rehearsal", "--override", "in-use"]
-                invoke(site.environment, "quarantine", "--nodes", "@*", "--reason", "kill", "--yes")
-            before, _ = asked(site)
-            done = judge(site.environment, one_pass(site.environment, start, left, chance, want.longest))
-            after, power = asked(site)
-            done.wrong += [
-                f"{node}: MAAS was asked to deploy it {after[node] - before[node]} times"
-                for node in after
-                if after[node] - before[node] != 1
-            ]
-            if power:
-                done.wrong.append(f"{power} power commands to BMCs of healthy nodes")
-            passes.append(done)
-            sys.stdout.write(f"  pass {done.run}: {len(done.kills)} kills, {done.wrong or 'all right'}\n")
-            left -= max(1, len(done.kills))
+        go = functools.partial(one_pass, site.environment, chance, want.longest)
+        passes = rehearse(site, site.environment, want.kills, go)
         kill_runner(Path(site.environment["MUSTER_STATE"]))
     return report(passes, want.nodes, want.seed)
 

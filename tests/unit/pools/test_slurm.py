@@ -22,8 +22,9 @@ from tests.unit.pools.making import admit, hold
 
 Program = Callable[[str, str], Path]
 
-# A controller that keeps a file a node, "STATE|REASON", beside itself. As scontrol(1) has it: a drain needs a
-# reason and leaves what runs alone, RESUME clears both, and a reason is shown last, with who gave it.
+# A controller that keeps a file a node, "STATE|REASON", beside itself. As slurmctld 22.05 was seen to do it: a
+# drain needs a reason and leaves what runs alone, RESUME clears both but is refused, once it has, for a node
+# that never answered, and a reason is shown last, with who gave it.
 CONTROLLER = """
 cd "$(dirname "$0")"
 [ -e broken ] && { echo "slurm_update error: Access/permission denied" >&2; exit 1; }
@@ -34,8 +35,9 @@ if [ "$1" = update ]; then
     IFS='|' read -r was why < "node-$name"
     [ "$state" = DRAIN ] && echo "${was%+DRAIN}+DRAIN|$reason" > "node-$name"
     [ "$state" = RESUME ] && echo "${was%+DRAIN}|" > "node-$name"
+    [ "$state$was" = RESUMEUNKNOWN+DRAIN ] && { echo "Invalid node state" >&2; status=1; }
   done
-  exit 0
+  exit ${status:-0}
 fi
 for name in $(echo "$4" | tr , ' '); do
   [ -e "node-$name" ] || { echo "Node $name not found"; status=1; continue; }
@@ -239,6 +241,14 @@ async def test_what_an_administrator_drained_stays_drained_with_his_reason(make:
     admit(access, "a1-n01")
     await mirror(access, ["a1-n01"])
     assert slurm.of("a1-n01") == ("IDLE+DRAIN", "not muster: a benchmark")
+
+
+async def test_a_drain_that_ended_with_an_error_has_ended(make: Make, slurm: Slurm) -> None:
+    access = make("slurm: true")
+    admit(access, "a1-n01")
+    slurm.put("a1-n01", "UNKNOWN+DRAIN", "muster: spare")
+    assert await mirror(access, ["a1-n01"]) == []
+    assert slurm.of("a1-n01") == ("UNKNOWN", "")
 
 
 async def test_a_slurm_that_refuses_is_told_and_shown_later(make: Make, slurm: Slurm) -> None:
