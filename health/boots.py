@@ -2,7 +2,7 @@
 
 Order of use, for a gate:
 
-    cohort = cohort_seen(evidence, profile)                # None: no log came back
+    cohort, whole = cohort_seen(evidence, profile)         # None: no log came back
     model = read_model(kept text of cohort.id)             # from `learn_cohort`, kept as its `to_json`
     context = Context(boots=model, triage=decisions(cards), ...)
     answer = verdict(evidence, profile, level, context=context)
@@ -140,10 +140,10 @@ def learn_cohort(
     return learn(cohort, boots, reliable=reliable, denied=denied_templates(cards, cohort))
 
 
-def cohort_seen(evidence: Evidence, profile: Profile) -> Cohort | None:
-    """Return the cohort that evidence's boot belongs to, or None where no log came back."""
+def cohort_seen(evidence: Evidence, profile: Profile) -> tuple[Cohort | None, bool]:
+    """Return the cohort of the boot, None where no log came back, and whether the log is whole."""
     found = _seen(evidence, profile, "")
-    return found[1] if found else None
+    return (found[1], found[0].gap is None) if found else (None, False)
 
 
 def oddities(evidence: Evidence, profile: Profile, model: BootModel | None) -> tuple[Anomaly, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from health import catalogue, evidence, verdict
@@ -71,7 +71,9 @@ async def judge_node(question: Question, level: Level) -> GateResult:
         judged = verdict.verdict(None, profile, level, problem=raw.lost)
         return GateResult(judged, raw.out, None, raw.lost, sent)
     context = question.knowing(found, sent.timestamp()) if question.knowing else Context()
-    judged = verdict.verdict(found, profile, level, collected_at=sent.timestamp(), context=context)
+    # With what it was judged by: whoever keeps it learns from the same.
+    found = replace(found, context=replace(context, collected_at=sent.timestamp()))
+    judged = verdict.verdict(found, profile, level, context=found.context)
     return GateResult(judged, raw.out, found, "", sent)
 
 

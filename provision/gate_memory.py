@@ -7,13 +7,19 @@ boots of its cohort have taught. Nothing of it opens the gate: a memory that can
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from bmc.console.boots import boot
+from bmc.console.render import stamp
+from bmc.console.store import Chunk
+from bmc.console.store import Event as ConsoleEvent
+from bmc.console.store import EventKind as ConsoleKind
 from health import boots
 from health import evidence as evidence_files
+from health.bootlog.console import Console
 from health.boots import BootModel, Card, Cohort, Decisions
 from health.errors import EvidenceBroken, HealthError
 from health.evidence import Context, Evidence
@@ -54,13 +60,19 @@ class GateMemory:
 
     def context(self, node: Node, profile: Profile, found: Evidence, collected_at: float) -> Context:
         """Return what to judge a node's evidence with."""
+        cohort, whole = boots.cohort_seen(found, profile)
+        # Read only where it is needed: a recording is larger than all other evidence.
+        console = None if whole else self._console(node.name)
+        if console is not None:
+            cohort, _ = boots.cohort_seen(replace(found, context=Context(console=console)), profile)
         return Context(
             collected_at=collected_at,
             repaired_at=self._repaired_at(node.name),
             baseline=self._baseline(node.name, found),
             medians=self._medians(profile),
-            boots=self._model(profile, found),
+            boots=self._model(cohort),
             triage=self._decisions(),
+            console=console,
         )
 
     def remember(self, node: Node, profile: Profile, found: Evidence, verdict: Verdict) -> tuple[Card, ...]:
@@ -119,8 +131,7 @@ class GateMemory:
             self._lost(error)
             return {}
 
-    def _model(self, profile: Profile, found: Evidence) -> BootModel | None:
-        cohort: Cohort | None = boots.cohort_seen(found, profile)
+    def _model(self, cohort: Cohort | None) -> BootModel | None:
         if cohort is None:
             return None
         try:
@@ -136,10 +147,35 @@ class GateMemory:
             self._lost(error)
             return Decisions()
 
+    def _console(self, node: str) -> Console | None:
+        """Return what the node's console showed of its last boot, None where nobody recorded it."""
+        try:
+            shown = boot(self.access.settings.console_folder(node))
+        except OSError as error:
+            self._lost(error)
+            return None
+        return None if shown is None else Console(shown.data.decode("utf-8", "replace"), _gaps(shown.entries))
+
     def _lost(self, error: Exception) -> None:
         if str(error) not in self.problems:
             self.problems.add(str(error))
             log.warning("the gate judges without a part of its memory: %s", error)
+
+
+def _gaps(entries: Sequence[Chunk | ConsoleEvent]) -> tuple[str, ...]:
+    """Return where bytes may be missing: where the line was lost, or nobody recorded for a while."""
+    gaps = []
+    stopped: ConsoleEvent | None = None
+    for entry in entries:
+        if isinstance(entry, Chunk):
+            if stopped is not None:
+                gaps.append(f"nobody recorded it from {stamp(stopped.time)} on")
+            stopped = None
+        elif entry.kind is ConsoleKind.STOPPED:
+            stopped = entry
+        elif entry.kind in (ConsoleKind.LOST, ConsoleKind.STOLEN, ConsoleKind.OVERRUN):
+            gaps.append(f"{entry.kind} at {stamp(entry.time)}")
+    return tuple(gaps)
 
 
 def _acknowledges(event: Event) -> bool:

@@ -304,7 +304,7 @@ def test_a_boot_of_evidence_is_kept_with_its_cohort_and_judged_alike() -> None:
     whole = node.evidence()
     kept = saved_boot(whole, node.profile, "n1", 5.0)
     assert kept is not None
-    assert kept.cohort == cohort_seen(whole, node.profile)
+    assert cohort_seen(whole, node.profile) == (kept.cohort, True)
     many = [replace(kept, node=f"n{at % 10}", boot_id=str(at)) for at in range(30)]
     learned = learn_cohort(kept.cohort, many, reliable=frozenset(f"n{at}" for at in range(10)))
     assert oddities(whole, node.profile, learned) == ()

@@ -22,7 +22,7 @@ from tests.unit.pools.making import admit, hold
 
 Program = Callable[[str, str], Path]
 
-# A controller that keeps a file a node, "STATE|REASON", beside itself. As slurmctld 22.05 was seen to do it: a
+# A controller that keeps a file a node, "STATE|REASON", beside itself. As slurmctld 22.05 was seen to do: a
 # drain needs a reason and leaves what runs alone, RESUME clears both but is refused, once it has, for a node
 # that never answered, and a reason is shown last, with who gave it.
 CONTROLLER = """

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmarks import boot_generator
+from benchmarks.boot_forms import BOOTED_AT, as_console
 from benchmarks.recorded_nodes import Document, load
+from bmc.console.store import Event as ConsoleEvent
+from bmc.console.store import EventKind as ConsoleKind
+from bmc.console.store import Writer
+from health.bootlog.boot import Witness
 from health.check import Level
-from health.evidence import Evidence
+from health.evidence import Context, Evidence
 from health.outcome import Outcome, Status
 from health.verdict import Answer, Verdict, verdict
 from inventory.model import Pool, Stage
@@ -99,6 +106,78 @@ def test_boots_teach_once_their_nodes_are_reliable_and_no_others_do(access: Acce
     (model,) = memory.learn()
     assert model.nodes == 2
     assert evidence(GateMemory(access)).context.boots == model
+
+
+def record(access: Access, *what: bytes | ConsoleKind, name: str = NAME) -> None:
+    """Record a console as a boot stage does."""
+    writer = Writer(access.settings.console_folder(name), name)
+    writer.open(BOOTED_AT)
+    for second, one in enumerate((ConsoleKind.STARTED, ConsoleKind.ACTIVE, *what)):
+        if isinstance(one, ConsoleKind):
+            writer.event(ConsoleEvent(BOOTED_AT + second, one))
+        else:
+            writer.data(BOOTED_AT + second, one)
+    writer.close()
+
+
+def on_console(node: int = 1) -> bytes:
+    return as_console(boot_generator.make_boot(node, 1), random.Random(node)).encode()
+
+
+def ring_that_lost_its_beginning() -> Evidence:
+    """Healthy evidence of the boot that `on_console` shows, but for the kernel's log."""
+    whole = NODE.evidence()
+    ring = whole.items["kernel.kmsg"]
+    late = "".join(ring.text.splitlines(keepends=True)[10:])
+    items = {id: item for id, item in whole.items.items() if id != "kernel.journal"}
+    began = replace(whole.began, boot_time=float(BOOTED_AT))
+    return replace(whole, began=began, items={**items, ring.id: replace(ring, text=late)})
+
+
+def context_of(access: Access, found: Evidence) -> Context:
+    return GateMemory(access).context(access.node(NAME), NODE.profile, found, NODE.collected_at)
+
+
+def test_a_recorded_console_is_read_where_the_ring_is_not_whole_and_only_there(access: Access) -> None:
+    assert context_of(access, ring_that_lost_its_beginning()).console is None
+    record(access, b"an older boot\r\n" + on_console(2), on_console(), ConsoleKind.STOPPED)
+    console = context_of(access, ring_that_lost_its_beginning()).console
+    assert console is not None
+    assert (console.text.endswith("gpu-node login: "), console.gaps) == (True, ())
+    assert "an older boot" not in console.text
+    assert context_of(access, NODE.evidence()).console is None
+
+
+@pytest.mark.parametrize("lost", [ConsoleKind.LOST, ConsoleKind.STOLEN, ConsoleKind.OVERRUN])
+def test_where_a_recording_may_lack_bytes_is_told(access: Access, lost: ConsoleKind) -> None:
+    shown = on_console()
+    record(access, shown[:3000], lost, ConsoleKind.RECOVERED, shown[3000:], ConsoleKind.STOPPED)
+    console = context_of(access, ring_that_lost_its_beginning()).console
+    assert console is not None
+    assert len(console.gaps) == 1
+    assert console.gaps[0].startswith(f"{lost} at 2026-")
+
+
+def test_what_nobody_recorded_between_two_recordings_is_a_gap(access: Access) -> None:
+    shown = on_console()
+    record(access, shown[:3000], ConsoleKind.STOPPED, ConsoleKind.STARTED, shown[3000:], ConsoleKind.STOPPED)
+    console = context_of(access, ring_that_lost_its_beginning()).console
+    assert console is not None
+    assert [gap.partition(" from ")[0] for gap in console.gaps] == ["nobody recorded it"]
+
+
+def test_boots_that_only_consoles_saw_teach_what_is_usual_on_consoles(access: Access) -> None:
+    memory = GateMemory(access)
+    for number, name in enumerate((NAME, "r1-n02"), 1):
+        record(access, on_console(number), ConsoleKind.STOPPED, name=name)
+        found = ring_that_lost_its_beginning()
+        context = memory.context(access.node(name), NODE.profile, found, NODE.collected_at)
+        yes = replace(judged(NODE.evidence()), answer=Answer.YES)
+        memory.remember(access.node(name), NODE.profile, replace(found, context=context), yes)
+    admit(access, NAME, "r1-n02")
+    (model,) = memory.learn()
+    assert (model.cohort.witness, model.boots) == (Witness.CONSOLE, 2)
+    assert context_of(access, ring_that_lost_its_beginning()).boots == model
 
 
 def test_a_refused_node_keeps_neither_boot_nor_measure(access: Access) -> None:
