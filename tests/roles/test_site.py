@@ -5,7 +5,9 @@ All in one file, so that one worker of pytest makes the site, and makes it once.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -19,8 +21,8 @@ from tests.roles.conftest import PLAYBOOKS
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SERVING = (
-    "docker-registry", "nginx", "muster-mirror", "prometheus", "prometheus-alertmanager",
-    "prometheus-ipmi-exporter", "prometheus-node-exporter", "containerd",
+    "docker-registry", "nginx", "muster-mirror", "muster-mirror-nginx", "prometheus",
+    "prometheus-alertmanager", "prometheus-ipmi-exporter", "prometheus-node-exporter", "containerd",
 )  # fmt: skip
 GPU_UNITS = (
     "nvidia-persistenced", "nvidia-fabricmanager", "nvidia-dcgm", "dcgm-exporter", "kraken-agent",
@@ -55,6 +57,25 @@ def test_what_serves_comes_back_after_kill_and_reboot(site):
     assert fetch(f"http://{host}:8081/healthz")[0] == 200
     assert fetch(f"http://{host}:9100/metrics")[0] == 200
     assert b"vendor" in fetch(f"http://{host}:8080/")[1]
+
+
+def test_a_file_that_is_put_into_the_mirror_is_the_services_own(site):
+    token, data = "of-a-test", os.urandom(3 << 20)
+    sha256, url = hashlib.sha256(data).hexdigest(), f"http://{site.infra.spec.address}:8081"
+    known = f"tests sha256:{hashlib.sha256(token.encode()).hexdigest()}"
+    site.infra.read(
+        f"echo '{known}' | sudo tee -a /etc/muster/mirror-tokens && sudo systemctl restart muster-mirror"
+        " && for _ in $(seq 80); do python3 -c 'import urllib.request as u;"
+        ' u.urlopen("http://127.0.0.1:8081/healthz")\' 2> /dev/null && exit 0; sleep 0.25; done; exit 1'
+    )
+    headers = {"X-Sha256": sha256, "Authorization": f"Bearer {token}"}
+    put = urllib.request.Request(f"{url}/api/files/f", data, headers, method="PUT")
+    with urllib.request.urlopen(put, timeout=30) as answer:
+        assert answer.status == 201
+    assert fetch(f"{url}/files/f") == (200, data)
+    assert site.infra.read(f"stat -c '%U %a %h' /srv/mirror/sha256/{sha256}") == "muster-mirror 444 1"
+    # Who speaks to the service is believed, so that nobody else on this host gets there.
+    assert site.infra.run("sudo -u www-data ls /run/muster-mirror/http.sock").returncode != 0
 
 
 def test_rules_and_configuration_pass_promtool_and_rules_fire_when_they_should(site):

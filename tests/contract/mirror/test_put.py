@@ -16,7 +16,16 @@ import aiohttp
 import pytest
 
 from provision.mirror.disk import SYNC
-from tests.contract.mirror.bench import OTHER, TOKEN, Served, serving, sha256, wait_for
+from tests.contract.mirror.bench import (
+    OTHER,
+    TOKEN,
+    Served,
+    free_port,
+    serving,
+    sha256,
+    wait_for,
+    write_config,
+)
 
 pytestmark = pytest.mark.timeout(120)
 MIB = 1 << 20
@@ -215,6 +224,25 @@ async def test_a_client_cannot_hand_over_what_it_did_not_send(mirror: Served, tm
             await line.answer()
     assert set(await held(mirror)) <= {sha256(b"mine"), sha256(b"other!")}
     assert other.read_bytes() == b"secret"
+
+
+async def test_without_nginx_the_service_takes_bodies_itself_and_believes_no_headers(tmp_path: Path) -> None:
+    port, other = free_port(), tmp_path / "secret"
+    other.write_bytes(b"secret")
+    write_config(tmp_path, tmp_path / "root", "reserve_bytes: 0\n")
+    config = tmp_path / "mirror.yaml"
+    alone = config.read_text().replace(f"unix:{tmp_path}/service.sock", f"127.0.0.1:{port}")
+    config.write_text(alone)
+    mirror = Served(tmp_path, tmp_path / "root", f"http://127.0.0.1:{port}")
+    await asyncio.to_thread(mirror.start)
+    try:
+        for step in ("", "admit", "take", "explain"):
+            data = os.urandom(3 * MIB)
+            forged = {"X_Body_Step": step, "X_Body_File": str(other), "X_Body_Length": "6"}
+            status, told = await put(mirror, f"f{step}", data, **forged)
+            assert (status, told["sha256"]) == (201, sha256(data))
+    finally:
+        await asyncio.to_thread(mirror.close)
 
 
 async def test_what_is_behind_a_refused_body_is_no_request(mirror: Served) -> None:
