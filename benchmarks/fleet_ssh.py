@@ -2,8 +2,9 @@
 
 It does what the real client and a node's Python would: takes the collector's script from its input, and
 gives evidence for that request, of this moment, sealed. FOLDER holds `evidence.json` (what a healthy node
-sends) and `hung.json` (address -> how that node hangs). Standard library only, and little of it: two CPUs
-play five hundred nodes beside the controller they wait for.
+sends), perhaps `evidence-ADDRESS.json` (what that node sends instead), and `hung.json` (address -> how that
+node hangs). Standard library only, and little of it: two CPUs play five hundred nodes beside the controller
+they wait for.
 """
 # ruff: noqa: PTH123  pathlib takes longer to load than all the rest
 
@@ -34,8 +35,7 @@ def main(folder: str, words: "list[str]") -> int:
         time.sleep(3600.0)
     script = sys.stdin.buffer.read().decode("ascii")
     began = time.time()
-    with open(folder + "/evidence.json") as source:
-        document = json.load(source)
+    document = evidence(folder, address)
     for key, asked in (("nonce", "nonce"), ("plan", "digest")):
         document[key] = find(f'"{asked}": "([0-9a-f]+)"', script)
     if how == "a tool hangs":
@@ -46,16 +46,28 @@ def main(folder: str, words: "list[str]") -> int:
                 item.update(rc=None, timed_out=True, state="D", abandoned="D", seconds=total_s)
     else:
         time.sleep(COLLECTION_S)
-    own_parts(document, hashlib.sha256(address.encode()).hexdigest()[:4])
+    mark = hashlib.sha256(address.encode()).hexdigest()
+    own_parts(document, mark[:4])
     # Each node has its own boot, and a clock that is right.
     boot_time = began - document["began"]["uptime_s"]
+    boot_id = "-".join((mark[:8], mark[8:12], mark[12:16], mark[16:20], mark[20:32]))
     for moment, at in (("began", began), ("ended", time.time())):
-        document[moment].update(boot_id=address, boot_time=boot_time, wall_clock=at, uptime_s=at - boot_time)
+        document[moment].update(boot_id=boot_id, boot_time=boot_time, wall_clock=at, uptime_s=at - boot_time)
     packed = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     document["seal"] = hashlib.sha256(packed.encode("ascii")).hexdigest()
     sys.stdout.write(json.dumps(document, ensure_ascii=True) + "\n")
     sys.stdout.flush()
     return 0
+
+
+def evidence(folder: str, address: str) -> "dict[str, typing.Any]":
+    """Return what a node sends: its own, where it has any."""
+    try:
+        with open(folder + "/evidence-" + address + ".json") as source:
+            return json.load(source)
+    except FileNotFoundError:
+        with open(folder + "/evidence.json") as source:
+            return json.load(source)
 
 
 def own_parts(document: "dict[str, typing.Any]", mark: str) -> None:

@@ -63,7 +63,7 @@ def fleet(count: int, share: float) -> dict[str, Any]:
     node = load("xe9680-h100")
     with tempfile.TemporaryDirectory(prefix="muster-gate-") as place:
         folder = Path(place)
-        hung = _write(folder, node, count, share)
+        hung = write_site(folder, node, count, share)
         environment = {
             **os.environ,
             "MUSTER_SITE": str(folder / "site"),
@@ -78,7 +78,7 @@ def fleet(count: int, share: float) -> dict[str, Any]:
         )  # fmt: skip
         wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     answers = {row["node"]: Answer(row["answer"]) for row in _rows(done)}
-    wanted = {name: Answer.UNKNOWN if name in hung else Answer.YES for name in _names(count)}
+    wanted = {name: Answer.UNKNOWN if name in hung else Answer.YES for name in names_of(count)}
     return {
         "nodes": count,
         "hung": len(hung),
@@ -158,11 +158,11 @@ sys.exit(done.returncode)
 """
 
 
-def _names(count: int) -> list[str]:
+def names_of(count: int) -> list[str]:
     return [f"gate-n{number:03}" for number in range(1, count + 1)]
 
 
-def _write(folder: Path, node: RecordedNode, count: int, share: float) -> frozenset[str]:
+def write_site(folder: Path, node: RecordedNode, count: int, share: float) -> frozenset[str]:
     """Write the site, what stands for ssh, and what the nodes send; returns the nodes that hang."""
     site, state, programs = folder / "site", folder / "state", folder / "bin"
     for one in (site, programs):
@@ -171,7 +171,7 @@ def _write(folder: Path, node: RecordedNode, count: int, share: float) -> frozen
     for name in ("key", "password", "ssh"):
         (state / name).touch(mode=0o600)
         (state / name).write_text("a:b:c\n")
-    names = _names(count)
+    names = names_of(count)
     address = {name: f"127.61.{number // 250}.{number % 250 + 1}" for number, name in enumerate(names)}
     (site / "site.yaml").write_text(
         'name: gate\nmaas: {url: "http://127.61.0.1:1/MAAS", key: "file:key"}\n'
@@ -198,7 +198,7 @@ def _write(folder: Path, node: RecordedNode, count: int, share: float) -> frozen
     hung = names[step - 1 :: step]
     ways = {address[name]: _WAYS[number % len(_WAYS)] for number, name in enumerate(hung)}
     (folder / "hung.json").write_text(json.dumps(ways))
-    (folder / "evidence.json").write_text(json.dumps(_quick(node)))
+    (folder / "evidence.json").write_text(json.dumps(quick(node)))
     ssh = programs / "ssh"
     ssh.write_text(
         f'#!/bin/sh\nexec {sys.executable} -IS {ROOT / "benchmarks" / "fleet_ssh.py"} {folder} "$@"\n'
@@ -207,7 +207,7 @@ def _write(folder: Path, node: RecordedNode, count: int, share: float) -> frozen
     return frozenset(hung)
 
 
-def _quick(node: RecordedNode) -> dict[str, Any]:
+def quick(node: RecordedNode) -> dict[str, Any]:
     """Return what a node sends for a quick gate: the items of that level alone."""
     wanted = {item.id for item in plan(node.profile, Level.QUICK).items}
     document = node.document()
