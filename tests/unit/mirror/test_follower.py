@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from provision.mirror.disk import SYNC
-from provision.mirror.follower import Followed, Follower
+from provision.mirror.follower import BLOCK, Followed, Follower
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def taken(follower: Follower, path: Path) -> Followed:
 
 
 def test_what_grows_is_hashed_up_to_where_it_is(follower: Follower, tmp_path: Path) -> None:
-    path, data = tmp_path / "0001", os.urandom(3_000_000)
+    path, data = tmp_path / "0001", os.urandom(9 * BLOCK)
     with path.open("wb", buffering=0) as file:
         for at in range(0, len(data), 700_000):
             file.write(data[at : at + 700_000])
@@ -44,27 +44,27 @@ def test_what_grows_is_hashed_up_to_where_it_is(follower: Follower, tmp_path: Pa
 
 
 def test_what_was_not_seen_yet_is_left_to_whoever_takes_the_file(follower: Follower, tmp_path: Path) -> None:
-    path = tmp_path / "0001"
-    path.write_bytes(b"first")
+    path, data = tmp_path / "0001", os.urandom(3 * BLOCK)
+    path.write_bytes(data[: 2 * BLOCK - 1])
     all_of(follower)
     with path.open("ab") as file:
-        file.write(b"rest")
+        file.write(data[2 * BLOCK - 1 :])
     followed = taken(follower, path)
-    assert followed.seen == 5
-    followed.running.update(b"rest")
-    assert followed.running.hexdigest() == hashlib.sha256(b"firstrest").hexdigest()
+    assert followed.seen == BLOCK
+    followed.running.update(data[BLOCK:])
+    assert followed.running.hexdigest() == hashlib.sha256(data).hexdigest()
 
 
 def test_a_name_that_is_used_again_is_another_file(follower: Follower, tmp_path: Path) -> None:
-    path = tmp_path / "0001"
-    path.write_bytes(b"the one before")
+    path, data = tmp_path / "0001", os.urandom(BLOCK)
+    path.write_bytes(b"1" * 2 * BLOCK)
     all_of(follower)
     before = path.stat().st_ino
     path.unlink()
-    path.write_bytes(b"new")
+    path.write_bytes(data)
     all_of(follower)
     assert path.stat().st_ino != before  # it is held open, so its number is not given again
-    assert taken(follower, path).running.hexdigest() == hashlib.sha256(b"new").hexdigest()
+    assert taken(follower, path).running.hexdigest() == hashlib.sha256(data).hexdigest()
 
 
 def test_what_vanishes_is_let_go_of(follower: Follower, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_what_vanishes_is_let_go_of(follower: Follower, tmp_path: Path) -> None:
 def test_only_plain_files_of_one_name_are_followed(follower: Follower, tmp_path: Path) -> None:
     outside = tmp_path / "folder"
     outside.mkdir()
-    (outside / "secret").write_bytes(b"x")
+    (outside / "secret").write_bytes(b"x" * BLOCK)
     (tmp_path / "0001").symlink_to(outside / "secret")
     os.mkfifo(tmp_path / "0002")
     os.link(outside / "secret", tmp_path / "0003")
@@ -105,7 +105,21 @@ def test_what_the_disk_refused_is_told_to_whoever_takes_the_file(
         followed.settle()
 
 
-def test_the_thread_reads_while_something_is_expected_and_rests_else(
+def test_what_cannot_be_mapped_is_left_to_whoever_takes_the_file(
+    follower: Follower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, data = tmp_path / "0001", os.urandom(2 * BLOCK)
+    path.write_bytes(data[:BLOCK])
+    all_of(follower)
+    monkeypatch.setattr("provision.mirror.follower._POPULATE_READ", -1)
+    path.write_bytes(data)
+    assert follower.look() == 0
+    followed = taken(follower, path)
+    followed.settle()
+    assert followed.seen == BLOCK
+
+
+def test_the_thread_hashes_while_something_is_expected_and_rests_else(
     follower: Follower, tmp_path: Path
 ) -> None:
     path = tmp_path / "0001"
