@@ -203,7 +203,7 @@ def main() -> int:
             "wall_over_floor_8": by["peers", 8].over_floor,
             "rows": [asdict(row) for row in took],
         }
-        print(json.dumps(figures, indent=1))
+        print(json.dumps(figures))
         return 0
     floor = (given.size << 20) * 8 / (given.mbit * 1e6)
     print(f"{given.size} MiB, {given.mbit} Mbit/s egress each, one copy takes {floor:.1f} s")
