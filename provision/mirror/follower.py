@@ -27,7 +27,6 @@ _TURN = 8  # blocks of one file before it is the next one's turn
 _MOST = 64  # files followed at once; what comes beyond is hashed when it is whole
 _SHORTEST_S, _LONGEST_S = 0.002, 0.1  # pauses while nothing comes
 _POPULATE_READ = 22  # MADV_POPULATE_READ, since Linux 5.14
-_AHEAD = 5  # steps of nice that the thread is given, where it may
 
 
 @dataclass(slots=True)
@@ -115,10 +114,6 @@ class Follower:
         return sum(self._hash(followed) for followed in files)
 
     def _run(self) -> None:
-        # What it falls behind is done at the end, when all wait for it alone: on few cores it goes before.
-        with suppress(OSError):
-            mine = threading.get_native_id()
-            os.setpriority(os.PRIO_PROCESS, mine, os.getpriority(os.PRIO_PROCESS, mine) - _AHEAD)
         pause = _SHORTEST_S
         while not self._closing:
             if self._expected and self.look():
