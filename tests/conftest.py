@@ -27,7 +27,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what waits longest: at the end nothing would run beside it."""
-    items.sort(key=lambda item: not (item.get_closest_marker("lab") or item.nodeid.startswith("tests/e2e/")))
+    items.sort(key=lambda item: not _waits(item))
+
+
+def _waits(item: pytest.Item) -> bool:
+    marked = any(item.get_closest_marker(name) for name in ("lab", "qemu"))
+    return marked or item.nodeid.startswith("tests/e2e/")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -20,7 +20,7 @@ def test_a_runner_killed_at_random_moments_loses_nothing_and_does_nothing_twice(
     with LightSite(4, tmp_path / "light", net=97, seconds=2) as site:
         try:
             start = ["bringup", "--nodes", "@*"]
-            done = judge(site.environment, one_pass(site.environment, start, 3, random.Random(11), 6.0))
+            done = judge(site.environment, one_pass(site.environment, random.Random(11), 6.0, start, 3))
             assert not done.wrong
             assert len(done.kills) == 3
             deploys, power = asked(site)
