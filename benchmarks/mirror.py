@@ -36,6 +36,7 @@ HOST = "127.65.0.1"
 PLAIN, OURS = f"http://{HOST}:8481", f"http://{HOST}:8480"
 TOKEN = "bench"
 _UP_S = 30.0
+_GETS = 5  # a round
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +152,22 @@ def measure(folder: Path, size: int, rounds: int) -> list[Took]:
     def note(what: str, work: Callable[[Path, str], float], path: Path, sha256: str) -> None:
         times.setdefault(what, []).append(work(path, sha256))
 
-    path = folder / "file"
+    path, plain, ours = folder / "file", folder / "plain", folder / "root" / "sha256"
     for number in range(rounds + 1):
         # Every put is of a file of its own: the mirror would not take one twice.
+        there = {}
         for what, work in (("plain", put_plain), ("ours", put_ours), ("client", put_client)):
-            sha256 = fresh(path, size)
+            sha256 = there[what] = fresh(path, size)
             note(what, work, path, sha256)
             if what == "plain":
-                durable = times["plain"][-1] + make_durable(folder / "plain" / sha256)
+                durable = times["plain"][-1] + make_durable(plain / sha256)
                 times.setdefault("durable", []).append(durable)
-                note("get plain", lambda _, sha: curl(f"{PLAIN}/{sha}"), path, sha256)
-                (folder / "plain" / sha256).unlink()
-            else:
-                note("get ours", lambda _, sha: curl(f"{OURS}/sha256/{sha}"), path, sha256)
-                (folder / "root" / "sha256" / sha256).unlink()
+        # One get takes a tenth of a second, and the next one three times as long: many, in turns.
+        for _ in range(_GETS):
+            note("get plain", lambda _, sha: curl(f"{PLAIN}/{sha}"), path, there["plain"])
+            note("get ours", lambda _, sha: curl(f"{OURS}/sha256/{sha}"), path, there["ours"])
+        for file in (plain / there["plain"], ours / there["ours"], ours / there["client"]):
+            file.unlink()
         if number == 0:
             times.clear()  # the first round warms everybody up
     rate = {what: size / 1e6 / statistics.median(taken) for what, taken in times.items()}
@@ -184,7 +187,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--size", type=int, default=256, help="MiB")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--folder", default="/var/tmp", help="disk to measure on")
     given = parser.parse_args()
     for tool in ("curl", "nginx"):
