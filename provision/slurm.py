@@ -11,7 +11,8 @@ from provision.errors import SlurmFailed
 
 _TIMEOUT_S = 20.0
 # A node in one of these states runs something, whatever else is true of it.
-_BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+_BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING", "DRAINING"})
+_DRAINED = frozenset({"DRAIN", "DRAINED", "DRAINING"})  # scontrol and sinfo have their own words
 # Slurm marks what it does not know for certain behind the state: not responding, powering, …
 _MARKS = "*~#!%$@^-"
 _OURS = "muster: "  # how the reason of a drain of ours begins
@@ -42,7 +43,7 @@ async def look(nodes: Sequence[str]) -> Nodes:
     if status != 0 and not states and "not found" not in f"{said}{error}":
         raise SlurmFailed(f"scontrol ended with {status}: {_last_line(error or said) or 'no message'}")
     busy = {node: states[node] for node in nodes if node in states and _is_busy(states[node])}
-    drained = frozenset(node for node in nodes if "DRAIN" in _words(states.get(node, "")))
+    drained = frozenset(node for node in nodes if _words(states.get(node, "")) & _DRAINED)
     ours = frozenset(node for node in drained if shown[node].get("Reason", "").startswith(_OURS))
     return Nodes(busy, tuple(node for node in nodes if node not in states), drained, ours)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from provision import slurm, usage
 from provision.errors import NodeFailed, SlurmFailed
+from provision.pools.mirror import mirror
 from provision.stages.job import NodeJob
 
 
@@ -22,9 +21,9 @@ async def refuse_in_use(job: NodeJob, stage: str) -> None:
     if use is None or job.options.override == "in-use":
         return
     if drained:
-        # It is left as it was found. Where Slurm is away just now, it stays drained, which harms no job.
-        with suppress(SlurmFailed):
-            await slurm.resume([job.node.name])
+        # From here on its pool says again whether it gets jobs; where Slurm is away just now, that is owed.
+        for problem in await mirror(job.access, [job.node.name]):
+            job.note(problem)
     raise NodeFailed(stage, "in-use", use.reason, why=use.detail)
 
 

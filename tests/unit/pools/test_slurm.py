@@ -79,12 +79,13 @@ async def test_asks_once_for_all_and_tells_the_busy_from_the_idle(program: Progr
     states = [
         ("n1", "IDLE"), ("n2", "ALLOCATED"), ("n3", "MIXED+DRAIN"), ("n4", "IDLE+DRAIN"),
         ("n5", "COMPLETING"), ("n6", "DOWN*"), ("n7", "ALLOCATED*"), ("n8", "UNKNOWN*"),
+        ("n9", "DRAINING"),
     ]  # fmt: skip
     asked = program("scontrol", shown(*states))
     found = await in_use([name for name, _ in states])
-    assert sorted(found) == ["n2", "n3", "n5", "n7", "n8"]
+    assert sorted(found) == ["n2", "n3", "n5", "n7", "n8", "n9"]
     assert found["n3"] == "Slurm says MIXED+DRAIN"
-    assert asked.read_text() == "--oneliner show node n1,n2,n3,n4,n5,n6,n7,n8\n"
+    assert asked.read_text() == "--oneliner show node n1,n2,n3,n4,n5,n6,n7,n8,n9\n"
 
 
 async def test_a_node_that_slurm_does_not_know_counts_as_in_use(program: Program) -> None:
@@ -287,6 +288,16 @@ async def test_a_node_that_runs_a_job_is_left_as_it_was_found(make: Make, slurm:
     with pytest.raises(NodeFailed, match="Slurm says MIXED"):
         await refuse_in_use(job_of(access, "a1-n01"), "released")
     assert slurm.of("a1-n01") == ("MIXED", "")
+
+
+async def test_a_refused_node_that_has_left_the_pool_stays_drained(make: Make, slurm: Slurm) -> None:
+    access = make("slurm: true")
+    admit(access, "a1-n01")
+    access.store.set_pool("a1-n01", None, by="marta", why="re-image: new image")
+    slurm.put("a1-n01", "MIXED")
+    with pytest.raises(NodeFailed, match="Slurm says MIXED"):
+        await refuse_in_use(job_of(access, "a1-n01"), "released")
+    assert slurm.of("a1-n01")[0] == "MIXED+DRAIN"
 
 
 async def test_a_node_that_cannot_be_drained_is_not_wiped_unless_an_operator_says_so(
