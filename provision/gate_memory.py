@@ -165,14 +165,15 @@ class GateMemory:
 def _gaps(entries: Sequence[Chunk | ConsoleEvent]) -> tuple[str, ...]:
     """Return where bytes may be missing: where the line was lost, or nobody recorded for a while."""
     gaps = []
-    stopped: ConsoleEvent | None = None
+    last: float | None = None  # when bytes last came
+    broken = False
     for entry in entries:
         if isinstance(entry, Chunk):
-            if stopped is not None:
-                gaps.append(f"nobody recorded it from {stamp(stopped.time)} on")
-            stopped = None
-        elif entry.kind is ConsoleKind.STOPPED:
-            stopped = entry
+            if broken and last is not None:
+                gaps.append(f"nobody recorded it from {stamp(last)} on")
+            last, broken = entry.time, False
+        elif entry.kind in (ConsoleKind.STOPPED, ConsoleKind.STARTED, ConsoleKind.WAITING):
+            broken = True  # a recorder that was killed leaves no word; its successor does
         elif entry.kind in (ConsoleKind.LOST, ConsoleKind.STOLEN, ConsoleKind.OVERRUN):
             gaps.append(f"{entry.kind} at {stamp(entry.time)}")
     return tuple(gaps)

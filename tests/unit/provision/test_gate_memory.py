@@ -158,9 +158,12 @@ def test_where_a_recording_may_lack_bytes_is_told(access: Access, lost: ConsoleK
     assert console.gaps[0].startswith(f"{lost} at 2026-")
 
 
-def test_what_nobody_recorded_between_two_recordings_is_a_gap(access: Access) -> None:
+@pytest.mark.parametrize("between", [(ConsoleKind.STOPPED,), ()], ids=["ended", "killed"])
+def test_what_nobody_recorded_between_two_recordings_is_a_gap(
+    access: Access, between: tuple[ConsoleKind, ...]
+) -> None:
     shown = on_console()
-    record(access, shown[:3000], ConsoleKind.STOPPED, ConsoleKind.STARTED, shown[3000:], ConsoleKind.STOPPED)
+    record(access, shown[:3000], *between, ConsoleKind.STARTED, shown[3000:], ConsoleKind.STOPPED)
     console = context_of(access, ring_that_lost_its_beginning()).console
     assert console is not None
     assert [gap.partition(" from ")[0] for gap in console.gaps] == ["nobody recorded it"]
