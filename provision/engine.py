@@ -17,7 +17,6 @@ import dataclasses
 import functools
 import gc
 import logging
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -28,6 +27,7 @@ from dbos import error as dbos_error
 
 from inventory.records import RunState
 from provision import flow
+from provision.engine_file import sqlite_engine
 from provision.finish import FinishLine
 from provision.flow import Cap
 from provision.stages.job import Options
@@ -229,7 +229,7 @@ async def start(hands: flow.Hands, *, executor: str = "runner", ansible_slots: i
         "system_database_url": url,
         "notification_listener_polling_interval_sec": 1.0,  # nothing waits for any; an end waits for this
     }
-    engine = _sqlite_engine(url)
+    engine = sqlite_engine(url)
     if engine is not None:
         config["system_database_engine"] = engine
     DBOS(config=config)
@@ -265,7 +265,7 @@ class Client:
     """Submits, cancels and observes runs from any process; executes nothing."""
 
     def __init__(self, url: str) -> None:
-        engine = _sqlite_engine(url)
+        engine = sqlite_engine(url)
         self._client = DBOSClient(system_database_url=url, system_database_engine=engine)
 
     def close(self) -> None:
@@ -357,28 +357,6 @@ def migrate(url: str) -> None:
     from dbos import run_dbos_database_migrations
 
     run_dbos_database_migrations(url)
-
-
-def _sqlite_engine(url: str) -> sqlalchemy.Engine | None:
-    """Return an engine for a SQLite file that many processes share: WAL, and waits for locks."""
-    if not url.startswith("sqlite"):
-        return None
-    engine = sqlalchemy.create_engine(url, pool_size=20)
-
-    def prepare(connection: Any, _record: object) -> None:
-        connection.isolation_level = "IMMEDIATE"
-        for pragma in ("busy_timeout=30000", "synchronous=NORMAL", "foreign_keys=ON"):
-            connection.execute(f"PRAGMA {pragma}")
-        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-            try:
-                connection.execute("PRAGMA journal_mode=WAL")
-            except sqlite3.OperationalError as error:
-                # SQLite does not wait where two switch a file at the same moment; the other one has done it.
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                    raise
-
-    sqlalchemy.event.listen(engine, "connect", prepare)
-    return engine
 
 
 async def quiet(client: Client, stop: asyncio.Event, *, quiet_s: float | None, look_s: float = 1.0) -> bool:
