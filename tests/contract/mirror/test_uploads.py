@@ -6,11 +6,9 @@ import asyncio
 import io
 import os
 import random
-import shutil
 import signal
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -180,20 +178,6 @@ async def test_others_uploads_are_not_there(mirror: Served) -> None:
             assert answer.status == 204
         async with session.head(upload, headers=TUS) as answer:
             assert answer.status == 404
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 32 MiB of its own."""
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("needs root to mount a small disk")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "muster-test", str(folder)], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.mark.lab
