@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-SYNC = 32 << 20  # bytes after which the disk is made to begin, so that little is left at the end
+STEP = 8 << 20  # bytes after which the disk is made to begin, so that little is left at the end
+_WRITE = 2  # SYNC_FILE_RANGE_WRITE
+
+_libc = ctypes.CDLL(None)
 
 
 class Disk:
@@ -18,8 +22,8 @@ class Disk:
         self._threads = threads
         self._handle = handle
         self._writing: asyncio.Future[None] | None = None
-        self._syncing: asyncio.Future[None] | None = None
-        self._unsynced = 0
+        self._beginning: asyncio.Future[None] | None = None
+        self._waiting = 0
 
     async def write(self, work: Callable[[], None], size: int) -> None:
         """Begin a write once the one before has ended. Raises what that one raised."""
@@ -27,16 +31,27 @@ class Disk:
         if self._writing:
             await asyncio.shield(self._writing)
         self._writing = loop.run_in_executor(self._threads, work)
-        self._unsynced += size
-        if self._unsynced >= SYNC and (self._syncing is None or self._syncing.done()):
-            self._unsynced = 0
-            self._syncing = loop.run_in_executor(self._threads, os.fdatasync, self._handle)
+        self._waiting += size
+        if self._waiting >= STEP and (self._beginning is None or self._beginning.done()):
+            self._waiting = 0
+            self._beginning = loop.run_in_executor(self._threads, begin, self._handle)
 
     async def settle(self) -> None:
         """Wait for everything begun. Raises what went wrong."""
-        for begun in (self._writing, self._syncing):
+        for begun in (self._writing, self._beginning):
             if begun:
                 await asyncio.shield(begun)
+
+
+def begin(handle: int, offset: int = 0) -> None:
+    """Have the disk begin with what a file holds from `offset` on, without waiting until it is there.
+
+    Not by `fdatasync`, which waits and empties the disk's own cache each time. Nothing depends on it: where
+    the call is not there or is refused, `sync` does all the work, and it is `sync` that tells of failed writes.
+    """
+    call = getattr(_libc, "sync_file_range", None)
+    if call is not None:
+        call(handle, ctypes.c_int64(offset), ctypes.c_int64(0), _WRITE)
 
 
 def sync(path: Path) -> None:

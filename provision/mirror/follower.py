@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.mirror.disk import SYNC
+from provision.mirror.disk import STEP, begin
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -36,21 +36,10 @@ class Followed:
     handle: int
     seen: int = 0
     running: _Hash = field(default_factory=hashlib.sha256)
-    synced: int = 0
-    syncing: Future[None] | None = None
-    failed: OSError | None = None
+    begun: int = 0
+    beginning: Future[None] | None = None
     over: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def settle(self) -> None:
-        """Wait until the disk has what it was given. Raises OSError where anything went wrong before.
-
-        The kernel tells of a failed write only once, so what we were told is not to be lost.
-        """
-        if self.failed:
-            raise self.failed
-        if self.syncing:
-            self.syncing.result()
 
 
 class Follower:
@@ -67,7 +56,7 @@ class Follower:
         self._expected = False
         self._closing = False
         self._thread: threading.Thread | None = None
-        self._syncs = ThreadPoolExecutor(1, "mirror-sync")
+        self._disk = ThreadPoolExecutor(1, "mirror-disk")
 
     def expect(self, *, files: bool) -> None:
         """Say whether files are to come or to grow; without any, the thread rests."""
@@ -96,7 +85,7 @@ class Follower:
             self._changed.notify()
         if self._thread:
             self._thread.join()
-        self._syncs.shutdown()
+        self._disk.shutdown()
         self._let_go()
 
     def count(self) -> int:
@@ -168,23 +157,18 @@ class Follower:
                 except (OSError, ValueError):
                     followed.over = True  # whoever takes the file reads the rest, and is told what is wrong
                     break
-                self._sync(followed)
+                self._begin_writing(followed)
         return followed.seen - before
 
-    def _sync(self, followed: Followed) -> None:
-        """Have the disk begin with what is there, unless it is still at it or went wrong before."""
-        busy = followed.syncing is not None and not followed.syncing.done()
-        if busy or followed.failed or followed.seen - followed.synced < SYNC:
+    def _begin_writing(self, followed: Followed) -> None:
+        """Have the disk begin with what is there, unless it is still taking what came before."""
+        busy = followed.beginning is not None and not followed.beginning.done()
+        if busy or followed.seen - followed.begun < STEP:
             return
-        try:
-            if followed.syncing:
-                followed.syncing.result()
-        except OSError as error:
-            followed.failed = error
-            return
-        followed.synced = followed.seen
         # A handle of its own: ours may be closed, and its number used again, before it is its turn.
-        followed.syncing = self._syncs.submit(_sync_and_close, os.dup(followed.handle))
+        handle = os.dup(followed.handle)
+        followed.beginning = self._disk.submit(_begin_and_close, handle, followed.begun)
+        followed.begun = followed.seen
 
 
 def _update(followed: Followed) -> None:
@@ -197,8 +181,8 @@ def _update(followed: Followed) -> None:
     followed.seen += BLOCK
 
 
-def _sync_and_close(handle: int) -> None:
+def _begin_and_close(handle: int, offset: int) -> None:
     try:
-        os.fdatasync(handle)
+        begin(handle, offset)
     finally:
         os.close(handle)

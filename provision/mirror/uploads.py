@@ -170,7 +170,7 @@ class Uploads:
             here = self.offset(upload)
             if here == promise.length:
                 busy.finishing = True
-                await asyncio.shield(self._finish(upload, promise, lambda: None))
+                await asyncio.shield(self._finish(upload, promise))
             return here
 
     async def _adopt(self, ticket: str, promise: Promise, body: Path) -> None:
@@ -180,25 +180,17 @@ class Uploads:
             followed = await self._in_thread(lambda: self._handover.follower.release(inode))
             if followed:
                 self._hashes[upload] = followed.seen, followed.running
-            await self._finish(upload, promise, followed.settle if followed else lambda: None)
+            await self._finish(upload, promise)
         finally:
             await self.discard(upload)
             self._handover.forget(ticket)
 
-    async def _finish(self, upload: str, promise: Promise, settle: Callable[[], None]) -> None:
-        """Publish what is complete, or throw it away and raise Refusal where its digest is another.
-
-        `settle` raises OSError where something went wrong with the disk before.
-        """
+    async def _finish(self, upload: str, promise: Promise) -> None:
+        """Publish what is complete, or throw it away and raise Refusal where its digest is another."""
         data = self._data(upload)
-
-        def durable() -> None:
-            settle()
-            sync(data)
-
         # The disk takes the bytes while the last are hashed, and before others have to wait for us.
         running, _ = await asyncio.gather(
-            self._in_thread(lambda: self._hash(upload)), self._in_thread(durable)
+            self._in_thread(lambda: self._hash(upload)), self._in_thread(lambda: sync(data))
         )
         got = running.hexdigest()
         if got != promise.sha256:

@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from provision.mirror.disk import SYNC
+from provision.mirror.disk import STEP
 from tests.contract.mirror.bench import (
     OTHER,
     TOKEN,
@@ -107,7 +107,7 @@ async def nothing_is_left(mirror: Served) -> None:
     assert list((mirror.root / "partial").iterdir()) == []
 
 
-@pytest.mark.parametrize("size", [0, 1, 100_000, SYNC + 3 * MIB + 5])
+@pytest.mark.parametrize("size", [0, 1, 100_000, STEP + 3 * MIB + 5])
 async def test_a_file_is_published_as_it_was_sent(mirror: Served, size: int) -> None:
     data = os.urandom(size)
     status, told = await put(mirror, "sub/f", data)

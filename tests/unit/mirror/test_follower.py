@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from provision.mirror.disk import SYNC
 from provision.mirror.follower import BLOCK, Followed, Follower
 
 
@@ -89,22 +88,6 @@ def test_only_plain_files_of_one_name_are_followed(follower: Follower, tmp_path:
     assert follower.count() == 0
 
 
-def test_what_the_disk_refused_is_told_to_whoever_takes_the_file(
-    follower: Follower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "fdatasync", broken)
-    path = tmp_path / "0001"
-    with path.open("wb") as file:
-        file.truncate(SYNC)
-    all_of(follower)
-    followed = taken(follower, path)
-    with pytest.raises(OSError, match="Input/output"):
-        followed.settle()
-
-
 def test_what_cannot_be_mapped_is_left_to_whoever_takes_the_file(
     follower: Follower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +98,6 @@ def test_what_cannot_be_mapped_is_left_to_whoever_takes_the_file(
     path.write_bytes(data)
     assert follower.look() == 0
     followed = taken(follower, path)
-    followed.settle()
     assert followed.seen == BLOCK
 
 
