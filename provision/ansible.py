@@ -12,16 +12,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from ansible_runner.config.runner import RunnerConfig
 from ansible_runner.runner import Runner
 
-from provision import ansible_guard
+from provision import ansible_guard, ansible_worker
 from provision.ansible_errors import (
     AnsibleMissing,
     PlayCanceled,
@@ -39,41 +39,37 @@ from provision.ansible_events import (
     read_event,
     read_stats,
 )
+from provision.ansible_request import PlayRequest, Transport
+from provision.ansible_worker import Bundle
 
-__all__ = ["PlayEvent", "PlayEventKind", "PlayOutcome", "PlayPool", "PlayRequest", "PlayResult", "PlayStats"]
+__all__ = [
+    "PlayEvent",
+    "PlayEventKind",
+    "PlayOutcome",
+    "PlayPool",
+    "PlayRequest",
+    "PlayResult",
+    "PlayStats",
+    "Transport",
+]
 
 _log = logging.getLogger(__name__)
 
 # What of our environment Ansible gets. The rest may hold secrets, or an operator's own settings.
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSH_AUTH_SOCK", "VIRTUAL_ENV")
+_REBOOT = Path(__file__).resolve().parent.parent / "playbooks" / "reboot.yml"
 _KEPT_OF_RUNNER = ("ANSIBLE_", "AWX_", "RUNNER_")
 
-
-@dataclass(frozen=True, slots=True)
-class PlayRequest:
-    """One play on one node. `extra_vars` are written to disk: no secrets in them.
-
-    `known_hosts` is the file that pins the node's host key: the first key seen is kept and another
-    is refused, so whoever re-images the node gives a new file. `artifacts` is a folder that gets
-    `ansible.log`. `vars_folder` is where the site keeps its `group_vars` and `host_vars`.
-    """
-
-    playbook: Path
-    node: str
-    address: str
-    key_file: Path
-    known_hosts: Path
-    artifacts: Path
-    port: int = 22
-    user: str = "root"
-    become: bool = True
-    extra_vars: Mapping[str, object] = field(default_factory=dict)
-    groups: tuple[str, ...] = ()
-    vars_folder: Path | None = None
-    tags: tuple[str, ...] = ()
-    timeout_s: float = 1800.0
-    check: bool = False
-    forks: int = 1
+# Settings of every play, wherever it runs.
+_COMMON = {
+    "ANSIBLE_GATHERING": "explicit",
+    "ANSIBLE_CACHE_PLUGIN": "memory",
+    "ANSIBLE_NOCOWS": "True",
+    "ANSIBLE_NOCOLOR": "True",
+    "ANSIBLE_LOCALHOST_WARNING": "False",
+    "ANSIBLE_DEPRECATION_WARNINGS": "False",
+    "ANSIBLE_SHOW_CUSTOM_STATS": "False",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +115,7 @@ class PlayPool:
     def __init__(self, slots: int | None = None) -> None:
         self.slots = slots or max(1, (os.cpu_count() or 1) * 3 // 2)
         self._threads = ThreadPoolExecutor(self.slots, thread_name_prefix="play")
+        self._bundle = Bundle()
 
     async def __aenter__(self) -> Self:
         return self
@@ -129,6 +126,7 @@ class PlayPool:
     async def close(self) -> None:
         """Wait for running plays and end the threads."""
         await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
+        self._bundle.close()
 
     async def run_play(
         self,
@@ -142,7 +140,7 @@ class PlayPool:
         Setting `cancel`, or cancelling the task, ends the play and all its processes first.
         """
         loop = asyncio.get_running_loop()
-        play = _Play(request, lambda event: loop.call_soon_threadsafe(on_event, event))
+        play = _Play(request, self._bundle, lambda event: loop.call_soon_threadsafe(on_event, event))
         running = loop.run_in_executor(self._threads, play.run)
         called_off = asyncio.ensure_future(_wait_for(cancel))
         waited_for: set[asyncio.Future[Any]] = {running, called_off}
@@ -167,13 +165,15 @@ async def _wait_for(cancel: asyncio.Event | None) -> None:
 class _Play:
     """One run, in one thread of the pool; `stop` may be called from any thread."""
 
-    def __init__(self, request: PlayRequest, tell: Callable[[PlayEvent], object]) -> None:
+    def __init__(self, request: PlayRequest, bundle: Bundle, tell: Callable[[PlayEvent], object]) -> None:
         self._request = request
+        self._bundle = bundle
         self._tell = tell
         self._course = Course()
         self._lock = threading.Lock()
         self._lifeline: int | None = None
         self._stopped: PlayOutcome | None = None
+        self._lost = ""
 
     def stop(self, why: PlayOutcome) -> None:
         """End the play by closing its lifeline; the first reason given counts."""
@@ -188,45 +188,82 @@ class _Play:
         started = time.monotonic()
         if self._stopped:
             return self._result(0.0, None)
-        # Short: the path of an SSH control socket must fit 108 bytes.
-        with tempfile.TemporaryDirectory(prefix="mp-", ignore_cleanup_errors=True) as folder:
-            private = Path(folder)
-            self._request.artifacts.mkdir(parents=True, exist_ok=True)
-            with (self._request.artifacts / "ansible.log").open("a", encoding="utf-8") as log:
-                exit_status = self._run_in(private, log.write)
+        self._request.artifacts.mkdir(parents=True, exist_ok=True)
+        with (self._request.artifacts / "ansible.log").open("a", encoding="utf-8") as log:
+            exit_status = self._run_to_end(log.write)
         return self._result(time.monotonic() - started, exit_status)
 
-    def _run_in(self, private: Path, write: Callable[[str], object]) -> int | None:
-        lifeline = private / "lifeline"
-        os.mkfifo(lifeline, 0o600)
-        config = _config(self._request, private)
-        config.prepare()
-        config.env = _environment(config.env) | _settings(self._request, private)
-        config.command = _guarded(config.command, lifeline)
-        with self._lock:
-            if self._stopped:
-                return None
-            self._lifeline = os.open(lifeline, os.O_RDWR)
+    def _run_to_end(self, write: Callable[[str], object]) -> int | None:
         timer = threading.Timer(self._request.timeout_s, self.stop, [PlayOutcome.TIMED_OUT])
         timer.daemon = True
         timer.start()
         try:
-            runner = Runner(config, event_handler=lambda raw: self._take(raw, write))
-            runner.run()
+            if self._request.transport is Transport.SSH:
+                return self._run_here(self._request, write)
+            exit_status = self._run_there(write)
+            if exit_status != ansible_worker.REBOOT:
+                return exit_status
+            # A node can't wait for its own reboot: that play is ours, and then it goes on with its own.
+            reboot = replace(self._request, playbook=_REBOOT, transport=Transport.SSH, tags=(), check=False)
+            exit_status = self._run_here(reboot, write)
+            return self._run_there(write) if exit_status == 0 else exit_status
         finally:
             timer.cancel()
+
+    def _run_here(self, request: PlayRequest, write: Callable[[str], object]) -> int | None:
+        with self._alive() as (private, lifeline):
+            if self._stopped:
+                return None
+            config = _config(request, private)
+            config.prepare()
+            config.env = _environment(config.env) | _settings(request, private)
+            config.command = _guarded(_playbook(config.command), lifeline)
+            runner = Runner(config, event_handler=lambda raw: self._take(raw, write))
+            runner.run()
+            return runner.rc
+
+    def _run_there(self, write: Callable[[str], object]) -> int | None:
+        with self._alive() as (private, lifeline):
+            if self._stopped:
+                return None
+            ended = ansible_worker.run(
+                self._request,
+                private,
+                self._bundle,
+                guarded=lambda command: _guarded(command, lifeline),
+                settings=_COMMON,
+                take=lambda raw: self._take(raw, write),
+            )
+        if ended.why:
+            self._course.notes.append(f"ERROR {ended.why}")
+        if ended.status == ansible_worker.UNREACHABLE:
+            self._lost = ended.why or "ssh gave no reason"
+        return ended.status
+
+    @contextlib.contextmanager
+    def _alive(self) -> Iterator[tuple[Path, Path]]:
+        """Give a folder, and the lifeline in it, which ends what hangs on it when it is closed."""
+        # Short: the path of an SSH control socket must fit 108 bytes.
+        with tempfile.TemporaryDirectory(prefix="mp-", ignore_cleanup_errors=True) as folder:
+            lifeline = Path(folder) / "lifeline"
+            os.mkfifo(lifeline, 0o600)
             with self._lock:
-                if self._lifeline is not None:
-                    os.close(self._lifeline)
-                    self._lifeline = None
-        return runner.rc
+                if not self._stopped:
+                    self._lifeline = os.open(lifeline, os.O_RDWR)
+            try:
+                yield Path(folder), lifeline
+            finally:
+                with self._lock:
+                    if self._lifeline is not None:
+                        os.close(self._lifeline)
+                        self._lifeline = None
 
     def _take(self, raw: Mapping[str, Any], write: Callable[[str], object]) -> bool:
         """Handle one event of ansible-runner; False: it writes none of its own files."""
         text = str(raw.get("stdout") or "")
         if text.strip():
             write(text.replace("\r\n", "\n") + "\n")
-        self._course.stats = read_stats(raw) or self._course.stats
+        self._course.add(read_stats(raw))
         event = read_event(raw)
         if event is not None:
             self._course.take(event)
@@ -254,22 +291,29 @@ class _Play:
         if self._stopped:
             return self._stopped, course.last, "ended before the play was done"
         failure = course.failure
-        if stats.unreachable or (failure and failure.kind is PlayEventKind.UNREACHABLE):
-            return PlayOutcome.UNREACHABLE, failure, failure.message if failure else "no SSH"
+        cut = failure is not None and failure.kind is PlayEventKind.UNREACHABLE
+        if self._lost or stats.unreachable or cut:
+            message = self._lost or (failure.message if failure else "no SSH")
+            return PlayOutcome.UNREACHABLE, failure or course.last, message
         if stats.failed:
             return PlayOutcome.FAILED, failure, failure.message if failure else "no message"
         if stats.ignored:
             # Nothing of ours ignores errors; a playbook that does must not make a node look configured.
             return PlayOutcome.FAILED, course.ignored, "failed, and the play ignored it"
-        if exit_status != 0 or not (stats.ok or stats.skipped):
-            notes = [note for note in course.notes if "ERROR" in note] or course.notes
-            what = f"ansible-playbook exited with {exit_status}" if exit_status else "the node was not played"
-            return PlayOutcome.FAILED, failure, one_line(": ".join([what, *notes]))
-        return PlayOutcome.OK, None, ""
+        if exit_status == 0 and (stats.ok or stats.skipped):
+            return PlayOutcome.OK, None, ""
+        return PlayOutcome.FAILED, failure, self._no_play(exit_status)
+
+    def _no_play(self, exit_status: int | None) -> str:
+        if exit_status == ansible_worker.REBOOT:
+            return "a role asks for a second reboot"
+        notes = [note for note in self._course.notes if "ERROR" in note] or self._course.notes
+        what = f"ansible-playbook exited with {exit_status}" if exit_status else "the node was not played"
+        return one_line(": ".join([what, *notes]))
 
 
 def _config(request: PlayRequest, private: Path) -> RunnerConfig:
-    (private / "inventory.json").write_text(json.dumps(_inventory(request)), encoding="utf-8")
+    (private / "inventory.json").write_text(json.dumps(request.inventory()), encoding="utf-8")
     for name in ("group_vars", "host_vars"):
         # Ansible looks for them beside the inventory.
         if request.vars_folder is not None and (request.vars_folder / name).is_dir():
@@ -277,35 +321,19 @@ def _config(request: PlayRequest, private: Path) -> RunnerConfig:
     variables = private / "vars.json"
     variables.touch(0o600)
     variables.write_text(json.dumps(dict(request.extra_vars)), encoding="utf-8")
-    words = [word for word, on in (("--check", request.check),) if on]
-    words += ["--tags", ",".join(request.tags)] if request.tags else []
     return RunnerConfig(
         str(private),
         playbook=str(request.playbook.resolve()),
         inventory=str(private / "inventory.json"),
         extravars=str(variables) if request.extra_vars else None,
         forks=request.forks,
-        cmdline=" ".join(words) or None,
+        cmdline=request.options() or None,
         settings={"pexpect_timeout": 1},
         fact_cache_type="memory",
         quiet=True,
         suppress_env_files=True,
         suppress_output_file=True,
     )
-
-
-def _inventory(request: PlayRequest) -> dict[str, object]:
-    host = {
-        "ansible_host": request.address,
-        "ansible_port": request.port,
-        "ansible_user": request.user,
-        "ansible_ssh_private_key_file": str(request.key_file.resolve()),
-        "ansible_become": request.become,
-        # Asking the node for its Python costs a round trip; every image has this one.
-        "ansible_python_interpreter": "/usr/bin/python3",
-    }
-    groups: dict[str, object] = {name: {"hosts": {request.node: {}}} for name in request.groups}
-    return {"all": {"hosts": {request.node: host}, "children": groups}}
 
 
 def _settings(request: PlayRequest, private: Path) -> dict[str, str]:
@@ -318,7 +346,7 @@ def _settings(request: PlayRequest, private: Path) -> dict[str, str]:
         " -o StrictHostKeyChecking=accept-new -o HashKnownHosts=no"
         f" -o UserKnownHostsFile={request.known_hosts.resolve()} -o GlobalKnownHostsFile=/dev/null"
     )
-    return {
+    return _COMMON | {
         "ANSIBLE_CONFIG": str(own),
         "ANSIBLE_HOME": str(private / "home"),
         "ANSIBLE_LOCAL_TEMP": str(private / "tmp"),
@@ -328,13 +356,6 @@ def _settings(request: PlayRequest, private: Path) -> dict[str, str]:
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         "ANSIBLE_TIMEOUT": "15",
         "ANSIBLE_REMOTE_TMP": "/tmp",  # noqa: S108 - on the node, where Ansible makes a folder of its own in it
-        "ANSIBLE_GATHERING": "explicit",
-        "ANSIBLE_CACHE_PLUGIN": "memory",
-        "ANSIBLE_NOCOWS": "True",
-        "ANSIBLE_NOCOLOR": "True",
-        "ANSIBLE_LOCALHOST_WARNING": "False",
-        "ANSIBLE_DEPRECATION_WARNINGS": "False",
-        "ANSIBLE_SHOW_CUSTOM_STATS": "False",
     }
 
 
@@ -347,10 +368,15 @@ def _environment(prepared: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _guarded(command: list[str], lifeline: Path) -> list[str]:
+def _playbook(command: list[str]) -> list[str]:
     beside = Path(sys.executable).with_name(command[0])
     program = str(beside) if beside.exists() else shutil.which(command[0])
     if program is None:
         raise AnsibleMissing(f"no {command[0]} beside {sys.executable} or on PATH")
+    return [program, *command[1:]]
+
+
+def _guarded(command: list[str], lifeline: Path) -> list[str]:
     guard = str(Path(ansible_guard.__file__).resolve())
+    program = shutil.which(command[0]) or command[0]
     return [sys.executable, "-I", "-S", guard, str(lifeline), program, *command[1:]]

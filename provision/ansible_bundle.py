@@ -22,7 +22,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
-_SKIPPED = {"__pycache__", "tests", "test"}
+_SKIPPED = {"__pycache__", "tests", "ansible_test"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ CONTENTS = {
         ("provision/__init__.py", "provision/mirror", "provision/spread"),
         ("httptools", "jinja2", "libtorrent", "pyyaml", "starlette", "uvicorn", "uvloop"),
     ),
-    "worker": Contents(("playbooks",), ("ansible-core", "ansible-runner")),
+    "worker": Contents(("provision/ansible_guard.py",), ("ansible-core", "ansible-runner")),
 }
 
 

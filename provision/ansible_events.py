@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -70,6 +70,12 @@ class Course:
     ignored: PlayEvent | None = None
     stats: PlayStats | None = None
     notes: list[str] = field(default_factory=list)
+
+    def add(self, stats: PlayStats | None) -> None:
+        """Count what one playbook did to what those before it did."""
+        if stats is not None:
+            before = asdict(self.stats or PlayStats())
+            self.stats = PlayStats(**{name: before[name] + count for name, count in asdict(stats).items()})
 
     def take(self, event: PlayEvent) -> None:
         """Remember what later explains the outcome."""

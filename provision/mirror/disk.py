@@ -47,7 +47,7 @@ def begin(handle: int, offset: int = 0) -> None:
     """Have the disk begin with what a file holds from `offset` on, without waiting until it is there.
 
     Not by `fdatasync`, which waits and empties the disk's own cache each time. Nothing depends on it: where
-    the call is not there or is refused, `sync` does all the work, and it is `sync` that tells of failed writes.
+    the call is not there or is refused, `sync` does all the work, and it also tells of writes that failed.
     """
     call = getattr(_libc, "sync_file_range", None)
     if call is not None:

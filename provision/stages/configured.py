@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from inventory.ansible import group_name
-from provision.ansible import PlayEvent, PlayOutcome, PlayPool, PlayRequest, PlayResult
+from provision.ansible import PlayEvent, PlayOutcome, PlayPool, PlayRequest, PlayResult, Transport
 from provision.ansible_errors import AnsibleMissing
 from provision.errors import NodeFailed
 from provision.stages.job import NodeJob, Reached
@@ -53,6 +53,7 @@ def request_for(job: NodeJob, *, check: bool = False) -> PlayRequest:
         vars_folder=job.access.site.path,
         timeout_s=job.deadline("configured"),
         check=check,
+        transport=Transport(job.options.transport),
     )
 
 

@@ -39,6 +39,7 @@ class Options:
     who: str = ""
     reimage: bool = False
     max_fail: int = -1  # nodes; -1: no limit
+    transport: str = "ssh"  # of plays: ssh or worker
     attempt: int = 1
     poll_s: float = 0.25  # how often the engine looks for a finished stage
 

@@ -10,13 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from lab.spec import LabNet, NodeSpec, RackKind, node_spec
-from provision.ansible import PlayEvent, PlayPool, PlayRequest, PlayResult
+from provision.ansible import PlayEvent, PlayPool, PlayRequest, PlayResult, Transport
 from provision.maas.client import MaasClient
 from provision.maas.model import Deployment, Machine, MachineStatus, NewMachine
 from provision.waiting import Pace, Seen, until
@@ -43,10 +43,17 @@ class Fresh:
     folder: Path
 
     def play(
-        self, playbook: Path, *, check: bool = False, groups: tuple[str, ...] = (), **variables: object
+        self,
+        playbook: Path,
+        *,
+        check: bool = False,
+        groups: tuple[str, ...] = (),
+        transport: Transport = Transport.SSH,
+        **variables: object,
     ) -> tuple[PlayResult, list[PlayEvent]]:
         """Run a playbook and return how it went and what was seen."""
-        return asyncio.run(self._play(self.request(playbook, check=check, groups=groups, **variables)))
+        request = self.request(playbook, check=check, groups=groups, **variables)
+        return asyncio.run(self._play(replace(request, transport=transport)))
 
     def roles(self, *names: str, check: bool = False, **variables: object) -> PlayResult:
         """Run some roles, in this order."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.nodes.sources import machine_archive
-from provision.ansible import PlayEvent, PlayResult
+from provision.ansible import PlayEvent, PlayResult, Transport
 from provision.ansible_bundle import CONTENTS, pack
 from tests.roles import stubs
 from tests.roles.conftest import NET, PLAYBOOKS, Fresh, Lab
@@ -50,6 +50,15 @@ class LabSite:
     def again(self, node: Fresh, *, check: bool = False) -> PlayResult:
         """Run what the node was configured with once more."""
         return _configure(self, node, check=check)[0]
+
+    def on_gpu_itself(self, *, check: bool = False) -> PlayResult:
+        """Have the node with GPUs run what it was configured with itself."""
+        folder = STAND_IN.parent  # a path is looked for on the node
+        self.gpu.read(f"sudo mkdir -p {folder}")
+        self.gpu.put(STAND_IN.read_bytes(), str(STAND_IN))
+        variables = self.variables[self.gpu.spec.name]
+        playbook = PLAYBOOKS / "site.yml"
+        return self.gpu.play(playbook, check=check, transport=Transport.WORKER, **variables)[0]
 
 
 def _configure(site: LabSite, node: Fresh, *, check: bool = False) -> tuple[PlayResult, list[PlayEvent]]:

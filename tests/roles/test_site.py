@@ -48,6 +48,19 @@ def test_a_second_run_and_a_check_change_nothing(site, name):
     assert (checked.ok, checked.changed) == (True, 0), checked
 
 
+def test_a_node_that_runs_its_roles_itself_finds_nothing_to_change_and_is_rebooted_when_a_role_asks(site):
+    """With stub drivers and fake tools, as on every node of this site."""
+    for check in (False, True):
+        result = site.on_gpu_itself(check=check)
+        assert (result.ok, result.changed) == (True, 0), result
+    boot = site.gpu.read("cat /proc/sys/kernel/random/boot_id")
+    site.gpu.read("sudo mkdir -p /run/muster-reboot && sudo touch /run/muster-reboot/nvidia_driver")
+    result = site.on_gpu_itself()
+    assert (result.ok, result.changed) == (True, 1), result
+    assert site.gpu.read("cat /proc/sys/kernel/random/boot_id") != boot
+    assert site.gpu.run("ls /run/muster-reboot").stdout == ""
+
+
 def test_what_serves_comes_back_after_kill_and_reboot(site):
     site.infra.kill_and_wait(*SERVING)
     site.infra.reboot()

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from inventory.nodeset import fold
 from provision import advice, flow, guards, runs
 from provision.access import Access
+from provision.ansible_request import Transport
 from provision.cli import progress, render
 from provision.cli.command import Ended, command
 from provision.cli.confirm import asking
@@ -26,6 +27,7 @@ _COMMON = {
     "rack": RACK,
     "pool": POOL,
     "image": "OS image as MAAS names it, osystem/series (default: the profile's)",
+    "transport": "where plays are run: ssh (here, task by task) or worker (each node runs its own)",
     "max_fail": "start no further stages after this many failed nodes: N or P% (default: no limit)",
     "dry_run": "print the plan and change nothing",
     "yes": "do not ask",
@@ -48,6 +50,7 @@ def bringup(
     rack: Sequence[str] = (),
     pool: str = "",
     image: str = "",
+    transport: str = "ssh",
     until: str = "pool",
     resume: str = "",
     max_fail: str = "",
@@ -67,7 +70,9 @@ def bringup(
     if until not in flow.STAGE_NAMES:
         raise BadRequest("--until", f"{until} is no stage", f"one of {', '.join(flow.STAGE_NAMES)}")
     chosen = select(access, nodes, rack, pool)
-    options = Options(until=until, image=image, max_fail=_limit(max_fail, len(chosen)))
+    options = Options(
+        until=until, image=image, max_fail=_limit(max_fail, len(chosen)), transport=_transport(transport)
+    )
     plan = asyncio.run(plan_bringup(access, chosen, options))
     _start(access, plan, watching, dry_run=dry_run, yes=yes, no_wait=no_wait)
 
@@ -86,6 +91,7 @@ def reimage(
     pool: str = "",
     reason: str = "",
     image: str = "",
+    transport: str = "ssh",
     override: str = "",
     max_fail: str = "",
     dry_run: bool = False,
@@ -100,13 +106,25 @@ def reimage(
     watching = Watching.here(output=output, timeout_s=seconds(timeout) if timeout else 0.0)
     access = open_site(prepare=True)
     chosen = select(access, nodes, rack, pool)
-    options = Options(image=image, reason=reason, reimage=True, max_fail=_limit(max_fail, len(chosen)))
+    options = Options(
+        image=image,
+        reason=reason,
+        reimage=True,
+        max_fail=_limit(max_fail, len(chosen)),
+        transport=_transport(transport),
+    )
     plan = plan_reimage(access, chosen, options)
     asked = asking(yes=yes, override=override, reason=reason)
     asyncio.run(guards.guard(access, plan.nodes, action="reimage", asking=asked))
     _start(
         access, plan, watching, dry_run=dry_run, yes=yes, no_wait=no_wait, reason=reason, override=override
     )
+
+
+def _transport(text: str) -> str:
+    if text not in set(Transport):
+        raise BadRequest("--transport", f"{text} is no transport", f"one of {', '.join(Transport)}")
+    return text
 
 
 def _start(

@@ -18,7 +18,8 @@ def request_for(tmp_path: Path) -> Callable[..., PlayRequest]:
     """Return a request for a play of the given tasks, or for a whole playbook where `head` is empty."""
 
     def make(tasks: str, *, head: str = HEAD, **changes: object) -> PlayRequest:
-        playbook = tmp_path / "play.yml"
+        playbook = tmp_path / "plays" / "play.yml"
+        playbook.parent.mkdir(exist_ok=True)
         body = "".join(f"    {line}\n" for line in tasks.splitlines()) if head else tasks
         playbook.write_text(head + body, encoding="utf-8")
         plain: dict[str, object] = {

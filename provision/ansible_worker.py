@@ -1,0 +1,198 @@
+"""Has a node run its play itself: transmit, `ssh NODE worker`, process, each of them ansible-runner's.
+
+One connection does it all: it brings the bundle where the node lacks it, then the play, and back come the
+events. What is on the node is told apart by sha256 (`ansible_on_node`).
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from ansible_runner.streaming import Processor, Transmitter
+
+from provision import ansible_on_node
+from provision.ansible_bundle import CONTENTS, pack
+from provision.ansible_request import PlayRequest
+from provision.ssh import SshTarget
+
+REBOOT = ansible_on_node.REBOOT
+PYTHON = "/usr/bin/python3"  # on the node; every image has this one
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+UNREACHABLE = 255  # ssh's own exit status where it got nowhere, or was cut off
+_SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc")
+
+
+class Bundle:
+    """What a node needs to run plays, packed once and when first asked for."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="mb-")
+        self._lock = threading.Lock()
+        self._digest = ""
+
+    def close(self) -> None:
+        """Remove it."""
+        self._folder.cleanup()
+
+    def packed(self) -> tuple[Path, str]:
+        """Return the tar and its sha256. Raises OSError, PackageNotFoundError."""
+        path = Path(self._folder.name) / "worker.tar"
+        with self._lock:
+            self._digest = self._digest or pack(CONTENTS["worker"], path)
+        return path, self._digest
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the far end ended: exit status of ssh, and the last thing that was said of what went wrong."""
+
+    status: int
+    why: str = ""
+
+
+def run(
+    request: PlayRequest,
+    private: Path,
+    bundle: Bundle,
+    *,
+    guarded: Callable[[list[str]], list[str]],
+    settings: Mapping[str, str],
+    take: Callable[[Mapping[str, Any]], bool],
+) -> Ended:
+    """Run a play on its node and give `take` every event. Raises OSError.
+
+    `guarded` wraps the command that must not outlive us.
+    """
+    job = private / "job"
+    _lay_out(request, job)
+    tar, digest = bundle.packed()
+    with _connected(guarded(_command(request, tar, digest)), private) as (process, said):
+        sink, back = process.stdin, process.stdout
+        if sink is None or back is None:
+            raise RuntimeError("started without pipes")
+        refused, broken = None, ""
+        try:
+            refused = _agree(sink, back, tar)
+            if refused is None:
+                _transmit(request, job, sink, settings)
+                broken = _process(back, private / "back", take)
+        except BrokenPipeError:
+            broken = "the node went away"
+        status = None if broken else process.wait()
+        with suppress(BrokenPipeError):
+            sink.close()  # which ends what is still there
+        back.close()
+        status = process.wait() if status is None else status
+        # What the far end wrote last says more than that it ended too early.
+        return Ended(status, refused or (broken and (said() or broken)) or (said() if status else ""))
+
+
+def _lay_out(request: PlayRequest, job: Path) -> None:
+    """Write what is sent: the playbooks, this node's inventory, and only its own variables."""
+    shutil.copytree(request.playbook.parent, job / "project", ignore=_SKIPPED)
+    inventory = job / "inventory"
+    inventory.mkdir()
+    (inventory / "hosts.json").write_text(json.dumps(request.inventory()), encoding="utf-8")
+    if request.vars_folder is not None:
+        for folder, names in (("group_vars", {"all", *request.groups}), ("host_vars", {request.node})):
+            for path in sorted((request.vars_folder / folder).glob("*")):
+                if path.name in names or path.stem in names:
+                    target = inventory / folder / path.name
+                    target.parent.mkdir(exist_ok=True)
+                    (shutil.copytree if path.is_dir() else shutil.copy)(path, target)
+
+
+def _command(request: PlayRequest, tar: Path, digest: str) -> list[str]:
+    request.known_hosts.parent.mkdir(parents=True, exist_ok=True)
+    target = SshTarget(
+        request.node, request.address, request.port, request.user, request.key_file, request.known_hosts
+    )
+    root = request.become or request.user == "root"
+    words = ["sudo", "-n"] if request.become and request.user != "root" else []
+    words += [PYTHON, "-I", "-S", "-c", source()]
+    words += ["/var/lib/muster-play" if root else ".cache/muster-play"]
+    words += [digest, str(tar.stat().st_size), VERSION]
+    return [*target.arguments(), shlex.join(words)]
+
+
+def source() -> str:
+    """Return the program that the node is sent."""
+    return Path(ansible_on_node.__file__).read_text(encoding="utf-8")
+
+
+@contextmanager
+def _connected(
+    command: list[str], private: Path
+) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], str]]]:
+    """Start the command; the second value tells its last line of stderr."""
+    path = private / "stderr"
+
+    def said() -> str:
+        lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1].strip() if lines else ""
+
+    with path.open("wb") as stderr:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)
+        try:
+            yield process, said
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+
+
+def _agree(sink: IO[bytes], back: IO[bytes], tar: Path) -> str | None:
+    """Send the bundle where the node asks for it; return why it runs no plays, None where it does."""
+    answer = back.readline()
+    if answer == ansible_on_node.SEND:
+        with tar.open("rb") as file:
+            shutil.copyfileobj(file, sink, 1 << 20)
+        sink.flush()
+        answer = back.readline()
+    if answer == ansible_on_node.HAVE:
+        return None
+    if answer.startswith(ansible_on_node.REFUSED):
+        return answer.removeprefix(ansible_on_node.REFUSED).decode("utf-8", "replace").strip()
+    return ""
+
+
+def _transmit(request: PlayRequest, job: Path, sink: IO[bytes], settings: Mapping[str, str]) -> None:
+    Transmitter(
+        _output=sink,
+        private_data_dir=str(job),
+        playbook=request.playbook.name,
+        inventory="inventory/hosts.json",
+        extravars=dict(request.extra_vars),
+        cmdline=request.options() or None,
+        forks=request.forks,
+        envvars=dict(settings),
+        settings={"pexpect_timeout": 1},
+        fact_cache_type="memory",
+        suppress_env_files=True,
+        suppress_output_file=True,
+    ).run()
+
+
+def _process(back: IO[bytes], folder: Path, take: Callable[[Mapping[str, Any]], bool]) -> str:
+    """Read events to their end; return what ansible-runner says against it."""
+    told: list[str] = []
+
+    def status(data: Mapping[str, Any], **_: object) -> None:
+        if data.get("status") == "error":
+            told.append(str(data.get("job_explanation") or "").partition(". ")[0])
+
+    Processor(
+        _input=back, private_data_dir=str(folder), event_handler=take, status_handler=status, quiet=True
+    ).run()
+    return told[-1] if told else ""
