@@ -78,6 +78,7 @@ def status(
     """Say which digest of an image is where; with --sample, prove that nodes get the registry's bytes."""
     name, at_once, count = _name(image), _number("--jobs", jobs), _number("--sample", sample, least=0)
     _namespace(namespace)
+    render.check_format(output)
     access = open_site(prepare=True)
     chosen = [_image_node(access, node) for node in select_or_all(access, nodes, rack, pool)]
     registry, _, _ = _registry(access)
@@ -122,6 +123,7 @@ def preheat(
     """Have nodes pull an image before it is needed, so many at once."""
     name, at_once = _name(image), _number("--jobs", jobs)
     _namespace(namespace)
+    render.check_format(output)
     access = open_site(prepare=True)
     chosen = [_image_node(access, node) for node in select(access, nodes, rack, pool)]
     registry, _, _ = _registry(access)
@@ -130,7 +132,7 @@ def preheat(
         async with registry:
             found = await registry.image(name)
         return found, await on_nodes.each(
-            chosen, lambda node: on_nodes.pull(node, registry.host, name, namespace), at_once
+            chosen, lambda node: on_nodes.pull(node, registry.host, name, found, namespace), at_once
         )
 
     found, held = asyncio.run(work())
@@ -138,9 +140,15 @@ def preheat(
 
 
 def _print(found: Image, held: Sequence[Holding], compared: Sequence[Holding], output: str) -> None:
-    equal = {one.node for one in compared if not one.why}
+    told = {one.node: one.why for one in compared}
+    equal = {node for node, why in told.items() if not why}
     rows = [
-        {**asdict(one), "state": _state(one, found), "compared": "equal" if one.node in equal else ""}
+        {
+            **asdict(one),
+            "why": one.why or told.get(one.node, ""),
+            "state": _state(one, found),
+            "compared": ("equal" if one.node in equal else "failed") if one.node in told else "",
+        }
         for one in held
     ]
     if output == "table":
