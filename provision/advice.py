@@ -205,6 +205,8 @@ _WHY = {
     "runner-busy": "one process executes the runs of a state folder",
     "secret-missing": "the site files hold references; the secret is read at the moment of use",
     "state-unusable": "without its state nothing is begun; what was recorded before is kept",
+    "registry-auth": "it answered 401 or 403",
+    "registry-unreachable": "nodes keep the container images that they have",
     "relaunch-failed": "the nodes are replaced and the hostfile is written",
     "slurm-unanswered": "what cannot be asked counts as in use",
     "health-data": "what the gate keeps for itself cannot be read, so it is not believed",
@@ -212,6 +214,7 @@ _WHY = {
     "unknown-allocation": "it was never made, or all its nodes were returned",
     "ticket-secret": "a ticket leaves the house; nothing of it was left behind",
     "ticket-size": "what is left is small and cannot be cut; nothing of it was left behind",
+    "unknown-image": "no such name, tag or digest was pushed",
     "unknown-run": "no run of this state folder has this id",
 }
 
