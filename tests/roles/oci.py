@@ -8,6 +8,8 @@ import io
 import json
 import os
 import tarfile
+from dataclasses import dataclass
+from pathlib import Path
 
 from tests.roles.conftest import Fresh
 
@@ -49,6 +51,31 @@ def image() -> tuple[bytes, str]:
             about.size = len(data)
             tar.addfile(about, io.BytesIO(data))
     return packed.getvalue(), str(entry["digest"])
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An image in a file, and digests: its manifest's, its only layer's, and that layer's when unpacked."""
+
+    path: Path
+    digest: str
+    layer: str
+    diff: str
+
+
+def archive(path: Path) -> Archive:
+    """Make an image and write it to a file, as `oci-archive` names it."""
+    packed, digest = image()
+    path.write_bytes(packed)
+    with tarfile.open(path) as tar:
+        files = {file.name: tar.extractfile(file) for file in tar}
+        manifest = json.load(files[_place(digest)])
+        config = json.load(files[_place(manifest["config"]["digest"])])
+    return Archive(path, digest, manifest["layers"][0]["digest"], config["rootfs"]["diff_ids"][0])
+
+
+def _place(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"
 
 
 def _about(kind: str, data: bytes) -> dict[str, object]:

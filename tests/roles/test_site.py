@@ -8,15 +8,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from inventory.nodeset import fold
 from provision.ansible import PlayEventKind
 from tests.roles import oci, stubs
-from tests.roles.conftest import PLAYBOOKS
+from tests.roles.conftest import NET, PLAYBOOKS, ROOT
+from tests.roles.keyboard import Operator, operator_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -189,7 +193,144 @@ def test_only_named_networks_may_push(site):
     url = f"http://{site.infra.spec.address}:5000/v2/lab/other/blobs/uploads/"
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=10)
+    refused.value.close()
     assert refused.value.code == 403
     allowed = url.replace(site.infra.spec.address, "127.0.0.1")
     script = f'import urllib.request as u; print(u.urlopen(u.Request("{allowed}", method="POST")).status)'
     assert site.infra.read(f"python3 -c '{script}'") == "202"
+
+
+@pytest.fixture(scope="module")
+def operator(site, lab, tmp_path_factory) -> Operator:
+    """One who types commands here, at a site whose registry is this one's."""
+    return operator_of(lab, tmp_path_factory.mktemp("operator"), f"http://{site.infra.spec.address}:5000")
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory) -> oci.Archive:
+    """A container image in a file here."""
+    return oci.archive(tmp_path_factory.mktemp("archive") / "image.tar")
+
+
+@pytest.fixture(scope="module")
+def typed(site, operator, archive) -> dict[str, tuple[int, str, str]]:
+    """How pushes ended: before this network might push, and then of two forms of one image."""
+    path = archive.path
+    saved = path.with_name("saved.tar")
+    subprocess.run(
+        ["skopeo", "copy", "--quiet", f"oci-archive:{path}", f"docker-archive:{saved}:saved:1"], check=True
+    )
+    variables = site.variables[site.infra.spec.name]
+    writers = [*variables["image_registry_writers"], NET.gateway]
+    push = ("images.push", "--source", f"oci-archive:{path}", "--image", "lab/train:1")
+    ended = {"refused": operator.type(*push)}
+    assert site.infra.roles("image_registry", **variables | {"image_registry_writers": writers}).ok
+    try:
+        ended["oci"] = operator.type(*push)
+        ended["docker"] = operator.type(
+            "images.push", "--source", f"docker-archive:{saved}", "--image", "lab/saved:1"
+        )
+    finally:
+        assert site.infra.roles("image_registry", **variables).ok
+    return ended
+
+
+def test_an_image_is_pushed_from_a_named_network_only_and_its_digest_is_printed(typed, archive):
+    status, out, err = typed["refused"]
+    assert (status, out) == (2, "")
+    assert err.startswith(f"error: registry: oci-archive:{archive.path} was not pushed\n  why: ")
+    assert "403" in err
+    assert err.endswith("next: docs/runbooks/image-push.md\n")
+    assert typed["oci"] == (0, f"lab/train@{archive.digest}\n", "")
+    status, out, err = typed["docker"]
+    assert (status, err) == (0, "")
+    assert re.fullmatch(r"lab/saved@sha256:[0-9a-f]{64}\n", out)
+
+
+@pytest.mark.parametrize("form", ["oci", "docker"])
+def test_an_image_is_preheated_on_four_nodes_and_every_byte_compared(site, operator, typed, archive, form):
+    image = typed[form][1].strip()
+    digest = image.partition("@")[2]
+    names = fold(node.spec.name for node in site.nodes)
+    status, out, err = operator.type("images.status", "--image", image, "--nodes", names)
+    assert (status, err) == (0, "")
+    assert out == f"registry  {digest}  3.0 MB\n{names}  not there\n"
+    status, out, err = operator.type("images.preheat", "--image", image, "--nodes", names, "--jobs", "2")
+    assert (status, out, err) == (0, f"registry  {digest}  3.0 MB\n{names}  same digest\n", "")
+    for node in site.nodes:  # unpacked where pods will look, not where ctr would by itself
+        assert archive.diff in node.read("sudo ctr -n k8s.io snapshots --snapshotter native ls")
+    status, out, err = operator.type(
+        "images.status", "--image", image, "--nodes", names, "--sample", "4", "--output", "json"
+    )
+    assert (status, err) == (0, "")
+    rows = json.loads(out)["nodes"]
+    assert {row["node"] for row in rows} == {node.spec.name for node in site.nodes}
+    assert {(row["digest"], row["compared"], row["why"]) for row in rows} == {(digest, "equal", "")}
+
+
+def test_an_output_that_there_is_not_is_refused_before_a_node_pulls(site, operator, typed):
+    words = ("--image", "lab/saved:1", "--nodes", site.kraken.spec.name)
+    status, out, err = operator.type("images.preheat", *words, "--output", "xml")
+    assert (status, out) == (5, "")
+    assert err.startswith("error: --output: xml is no output form\n")
+    status, out, _ = operator.type("images.status", *words)
+    assert (status, out.splitlines()[1]) == (0, f"{site.kraken.spec.name}  not there")
+
+
+@pytest.mark.parametrize("task", ["images.status", "images.preheat"])
+def test_an_image_that_the_registry_lacks_is_said_in_three_lines(site, operator, task):
+    ended = operator.type(task, "--image", "lab/absent:1", "--nodes", site.puller.spec.name)
+    assert ended == (
+        5,
+        "",
+        "error: registry: it has no lab/absent:1\n"
+        "  why: no such name, tag or digest was pushed\n"
+        "  next: invoke images.push --help\n",
+    )
+
+
+def test_a_node_without_containerd_is_named_and_the_others_are_reported(site, operator, typed, archive):
+    names = [node.spec.name for node in site.nodes]
+    stopped = site.puller.spec.name
+    others = fold(name for name in names if name != stopped)
+    site.puller.read("sudo systemctl stop containerd")
+    try:
+        words = ("--image", "lab/train:1", "--nodes", ",".join(names))
+        for task in ("images.preheat", "images.status"):
+            status, out, err = operator.type(task, *words)
+            assert status == 2
+            assert out.splitlines() == [
+                f"registry  {archive.digest}  3.0 MB", f"{stopped}  failed", f"{others}  same digest",
+            ]  # fmt: skip
+            first, following = err.splitlines()
+            assert first.startswith(f"  {stopped}  ")
+            assert "/run/containerd/containerd.sock" in first
+            assert following == "    next: docs/runbooks/image-pull.md"
+    finally:
+        site.puller.read("sudo systemctl start containerd")
+
+
+def test_a_node_whose_stored_bytes_changed_is_named_and_the_runbook_mends_it(site, operator, typed, archive):
+    names = fold(node.spec.name for node in site.nodes)
+    words = ("--image", "lab/train:1", "--nodes", names)
+    assert operator.type("images.preheat", *words)[0] == 0
+    broken, layer = site.puller, archive.layer.removeprefix("sha256:")
+    runbook = (ROOT / "docs" / "runbooks" / "image-pull.md").read_text(encoding="utf-8")
+    (mend,) = [line for line in runbook.splitlines() if "images rm" in line]
+    try:
+        stored = "/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256"
+        broken.read(f"printf rotten!! | sudo dd of={stored}/{layer} bs=1 seek=1000 conv=notrunc status=none")
+        status, out, err = operator.type("images.status", *words, "--sample", "4")
+        assert status == 2
+        assert out.splitlines()[1:] == [
+            f"{names}  same digest", "3 of 4 sampled nodes have the registry's bytes",
+        ]  # fmt: skip
+        assert f"  {broken.spec.name}  lab/train:1: blob sha256:{layer} has other bytes: " in err
+        status, out, _ = operator.type("images.status", *words, "--sample", "4", "--output", "json")
+        failed = [row for row in json.loads(out)["nodes"] if row["compared"] == "failed"]
+        assert (status, [row["node"] for row in failed]) == (2, [broken.spec.name])
+        assert "has other bytes" in failed[0]["why"]
+    finally:
+        broken.read(mend.replace("DIGEST", archive.digest))
+    status, out, err = operator.type("images.status", *words, "--sample", "4")
+    assert (status, out.splitlines()[2], err) == (0, "4 of 4 sampled nodes have the registry's bytes", "")
