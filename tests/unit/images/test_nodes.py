@@ -101,6 +101,7 @@ _CRI_2 = "[plugins.'io.containerd.cri.v1.images']\nsnapshotter = 'native'"
         ('disabled_plugins = ["cri"]', "k8s.io", " "),
         (_CRI_1, "default", " "),
     ],
+    ids=["containerd-1", "containerd-2", "without-pods", "other-namespace"],
 )
 async def test_pods_images_are_unpacked_where_containerd_looks_for_pods(
     configuration: str, namespace: str, option: str
