@@ -54,17 +54,20 @@ class PlayRequest:
 
     def inventory(self) -> dict[str, object]:
         """Return the inventory: this node, and the groups that it is in."""
-        here = self.transport is Transport.WORKER
-        # On the node itself the play is root from its start, where it may be.
-        host = {"ansible_connection": "local"} if here else self._reached()
-        # Asking the node for its Python costs a round trip; every image has this one.
-        host |= {"ansible_python_interpreter": "/usr/bin/python3"}
+        host: dict[str, object] = {
+            "ansible_host": self.address,  # roles ask for it, also on the node itself
+            # Asking the node for its Python costs a round trip; every image has this one.
+            "ansible_python_interpreter": "/usr/bin/python3",
+        }
+        if self.transport is Transport.WORKER:
+            host |= {"ansible_connection": "local"}  # root from its start, where it may be
+        else:
+            host |= self._reached()
         groups: dict[str, object] = {name: {"hosts": {self.node: {}}} for name in self.groups}
         return {"all": {"hosts": {self.node: host}, "children": groups}}
 
     def _reached(self) -> dict[str, object]:
         return {
-            "ansible_host": self.address,
             "ansible_port": self.port,
             "ansible_user": self.user,
             "ansible_ssh_private_key_file": str(self.key_file.resolve()),

@@ -7,6 +7,7 @@ events. What is on the node is told apart by sha256 (`ansible_on_node`).
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -30,27 +31,43 @@ REBOOT = ansible_on_node.REBOOT
 PYTHON = "/usr/bin/python3"  # on the node; every image has this one
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 UNREACHABLE = 255  # ssh's own exit status where it got nowhere, or was cut off
+_BLOCK = 1 << 20
 _SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
 class Bundle:
-    """What a node needs to run plays, packed once and when first asked for."""
+    """What a node needs to run plays, packed once and when first asked for.
+
+    It is kept in a file without a name, so that nothing of it is left when we are killed.
+    """
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="mb-")
         self._lock = threading.Lock()
+        self._file: IO[bytes] | None = None
         self._digest = ""
 
     def close(self) -> None:
-        """Remove it."""
-        self._folder.cleanup()
+        """Let go of it."""
+        if self._file is not None:
+            self._file.close()
 
-    def packed(self) -> tuple[Path, str]:
-        """Return the tar and its sha256. Raises OSError, PackageNotFoundError."""
-        path = Path(self._folder.name) / "worker.tar"
+    def packed(self) -> tuple[str, int]:
+        """Return its sha256 and its size in bytes. Raises OSError, PackageNotFoundError."""
         with self._lock:
-            self._digest = self._digest or pack(CONTENTS["worker"], path)
-        return path, self._digest
+            if self._file is None:
+                with tempfile.TemporaryDirectory(prefix="mb-") as folder:
+                    path = Path(folder) / "worker.tar"
+                    self._digest = pack(CONTENTS["worker"], path)
+                    self._file = path.open("rb")
+            return self._digest, os.fstat(self._file.fileno()).st_size
+
+    def send(self, sink: IO[bytes]) -> None:
+        """Write it. Several may at once."""
+        _, size = self.packed()
+        if self._file is not None:
+            for offset in range(0, size, _BLOCK):
+                sink.write(os.pread(self._file.fileno(), _BLOCK, offset))
+            sink.flush()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +93,13 @@ def run(
     """
     job = private / "job"
     _lay_out(request, job)
-    tar, digest = bundle.packed()
-    with _connected(guarded(_command(request, tar, digest)), private) as (process, said):
+    with _connected(guarded(_command(request, bundle)), private) as (process, said):
         sink, back = process.stdin, process.stdout
         if sink is None or back is None:
             raise RuntimeError("started without pipes")
         refused, broken = None, ""
         try:
-            refused = _agree(sink, back, tar)
+            refused = _agree(sink, back, bundle)
             if refused is None:
                 _transmit(request, job, sink, settings)
                 broken = _process(back, private / "back", take)
@@ -113,7 +129,7 @@ def _lay_out(request: PlayRequest, job: Path) -> None:
                     (shutil.copytree if path.is_dir() else shutil.copy)(path, target)
 
 
-def _command(request: PlayRequest, tar: Path, digest: str) -> list[str]:
+def _command(request: PlayRequest, bundle: Bundle) -> list[str]:
     request.known_hosts.parent.mkdir(parents=True, exist_ok=True)
     target = SshTarget(
         request.node, request.address, request.port, request.user, request.key_file, request.known_hosts
@@ -122,7 +138,8 @@ def _command(request: PlayRequest, tar: Path, digest: str) -> list[str]:
     words = ["sudo", "-n"] if request.become and request.user != "root" else []
     words += [PYTHON, "-I", "-S", "-c", source()]
     words += ["/var/lib/muster-play" if root else ".cache/muster-play"]
-    words += [digest, str(tar.stat().st_size), VERSION]
+    digest, size = bundle.packed()
+    words += [digest, str(size), VERSION]
     return [*target.arguments(), shlex.join(words)]
 
 
@@ -152,13 +169,11 @@ def _connected(
                 process.wait()
 
 
-def _agree(sink: IO[bytes], back: IO[bytes], tar: Path) -> str | None:
+def _agree(sink: IO[bytes], back: IO[bytes], bundle: Bundle) -> str | None:
     """Send the bundle where the node asks for it; return why it runs no plays, None where it does."""
     answer = back.readline()
     if answer == ansible_on_node.SEND:
-        with tar.open("rb") as file:
-            shutil.copyfileobj(file, sink, 1 << 20)
-        sink.flush()
+        bundle.send(sink)
         answer = back.readline()
     if answer == ansible_on_node.HAVE:
         return None

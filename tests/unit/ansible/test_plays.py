@@ -229,10 +229,11 @@ def test_our_own_death_leaves_no_process_and_no_folder(endless, tmp_path):
         from pathlib import Path
         from provision.ansible import PlayPool, PlayRequest
         here = Path({str(tmp_path)!r})
+        play = Path({str(request.playbook)!r})
         async def main():
             async with PlayPool(1) as pool:
                 await pool.run_play(
-                    PlayRequest(here / "play.yml", "n", "127.0.0.1", here / "key", here / "kh", here / "a"),
+                    PlayRequest(play, "n", "127.0.0.1", here / "key", here / "kh", here / "a"),
                     on_event=lambda event: None,
                 )
         asyncio.run(main())

@@ -63,7 +63,8 @@ async def test_a_node_plays_with_what_it_was_sent_and_tells_how_it_went(there, n
         (site / name).parent.mkdir(parents=True, exist_ok=True)
         (site / name).write_text(text)
     tasks = (
-        "- name: Greet\n  ansible.builtin.debug: {msg: '{{ greeting }} {{ who }} {{ where }} {{ what }}'}\n"
+        "- name: Greet\n  ansible.builtin.debug:\n"
+        "    msg: '{{ greeting }} {{ who }} {{ where }} {{ what }} at {{ ansible_host }}'\n"
         "- name: Look around\n  ansible.builtin.shell: ls -R {{ inventory_dir }}; echo $PYTHONPATH\n"
         "  register: seen\n"
         "- name: Tell\n  ansible.builtin.debug: {var: seen.stdout_lines}\n"
@@ -77,7 +78,7 @@ async def test_a_node_plays_with_what_it_was_sent_and_tells_how_it_went(there, n
         (PlayEventKind.OK, "Greet"), (PlayEventKind.CHANGED, "Look around"), (PlayEventKind.OK, "Tell"),
     ]  # fmt: skip
     log = (tmp_path / "artifacts" / "ansible.log").read_text()
-    assert "good day rack seven here to you" in log
+    assert "good day rack seven here to you at 127.0.0.1" in log
     assert str(node) in log  # it ran there, with what was brought there
     assert "r8" not in log
     assert "n02" not in log
@@ -139,7 +140,7 @@ async def test_what_does_not_fit_is_refused_with_the_reason(there, monkeypatch, 
         monkeypatch.setattr(ansible_worker, "VERSION", found["PYTHON_SAYS"])
     else:
         packed = ansible_worker.Bundle.packed
-        monkeypatch.setattr(ansible_worker.Bundle, "packed", lambda self: (packed(self)[0], found["DIGEST"]))
+        monkeypatch.setattr(ansible_worker.Bundle, "packed", lambda self: (found["DIGEST"], packed(self)[1]))
     result, _ = await play(there("- name: Say\n  ansible.builtin.debug: {msg: x}\n"))
     assert result.outcome is PlayOutcome.FAILED
     assert told in result.message
