@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ansible_runner.streaming import Processor, Transmitter
+from ansible_runner.utils.base64io import Base64IO
 
 from provision import ansible_on_node
 from provision.ansible_bundle import CONTENTS, pack
@@ -199,6 +200,16 @@ def _transmit(request: PlayRequest, job: Path, sink: IO[bytes], settings: Mappin
     ).run()
 
 
+class _Events(Processor):
+    """Takes what a node tells and no files: it could send such as are written anywhere here."""
+
+    def artifacts_callback(self, artifacts_data: Mapping[str, Any]) -> None:
+        remaining = int(artifacts_data["zipfile"])
+        with Base64IO(self._input) as source:
+            while remaining > 0 and (data := source.read(min(remaining, _BLOCK))):
+                remaining -= len(data)
+
+
 def _process(back: IO[bytes], folder: Path, take: Callable[[Mapping[str, Any]], bool]) -> str:
     """Read events to their end; return what ansible-runner says against it."""
     told: list[str] = []
@@ -207,7 +218,7 @@ def _process(back: IO[bytes], folder: Path, take: Callable[[Mapping[str, Any]], 
         if data.get("status") == "error":
             told.append(str(data.get("job_explanation") or "").partition(". ")[0])
 
-    Processor(
+    _Events(
         _input=back, private_data_dir=str(folder), event_handler=take, status_handler=status, quiet=True
     ).run()
     return told[-1] if told else ""

@@ -6,6 +6,7 @@ class Transmitter:
     def run(self) -> tuple[str, int | None]: ...
 
 class Processor:
+    _input: IO[bytes]
     def __init__(
         self,
         _input: IO[bytes] | None = None,
@@ -13,4 +14,5 @@ class Processor:
         event_handler: Callable[[Mapping[str, Any]], bool] | None = None,
         **kwargs: Any,
     ) -> None: ...
+    def artifacts_callback(self, artifacts_data: Mapping[str, Any]) -> None: ...
     def run(self) -> tuple[str, int | None]: ...

@@ -128,6 +128,32 @@ async def test_a_connection_that_breaks_in_the_middle_is_no_success(there, far, 
     assert await asyncio.to_thread(wait_until, lambda: not list(node.glob("run-*")))
 
 
+EVIL = """#!{python}
+import base64, io, json, stat, sys, zipfile
+held = io.BytesIO()
+with zipfile.ZipFile(held, "w") as archive:
+    link = zipfile.ZipInfo("x")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    archive.writestr(link, {outside!r})
+    archive.writestr("x/evil", "written by a node")
+data = held.getvalue()
+sys.stdout.buffer.write(b"have\\n")
+sys.stdout.buffer.write(json.dumps({{"zipfile": len(data)}}).encode() + b"\\n" + base64.b64encode(data))
+sys.stdout.buffer.write(json.dumps({{"eof": True}}).encode() + b"\\n")
+sys.stdout.flush()
+while b'"eof"' not in sys.stdin.buffer.readline(): pass
+"""
+
+
+async def test_a_node_writes_no_files_here(there, far, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    far.program.write_text(EVIL.format(python=sys.executable, outside=str(outside)))
+    result, _ = await play(there("- name: Say\n  ansible.builtin.debug: {msg: x}\n"))
+    assert not result.ok
+    assert list(outside.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("found", "told"),
     [
