@@ -58,7 +58,7 @@ def test_a_node_that_runs_its_roles_itself_finds_nothing_to_change_and_is_reboot
         result = site.on_gpu_itself(check=check)
         assert (result.ok, result.changed) == (True, 0), result
     boot = site.gpu.read("cat /proc/sys/kernel/random/boot_id")
-    site.gpu.read("sudo mkdir -p /run/muster-reboot && sudo touch /run/muster-reboot/nvidia_driver")
+    site.gpu.read("sudo mkdir -p /run/muster-reboot && sudo touch /run/muster-reboot/a-test")
     result = site.on_gpu_itself()
     assert (result.ok, result.changed) == (True, 1), result
     assert site.gpu.read("cat /proc/sys/kernel/random/boot_id") != boot
