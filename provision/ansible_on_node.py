@@ -23,7 +23,9 @@ import tarfile
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 HAVE, SEND, REFUSED = b"have\n", b"send\n", b"refused "
 REBOOT = 75  # exit status: the play left off where the node has to be rebooted
@@ -138,24 +140,22 @@ def _worker(folder: Path, code: Path) -> int:
     # Whoever takes over from us says so by this signal, and waits until all has ended.
     signal.signal(signal.SIGTERM, let_go)
     guard = code / "provision" / "ansible_guard.py"
-    python = [sys.executable, "-s"]
     worker = subprocess.Popen(
-        [*python[:1], "-I", "-S", str(guard), str(lifeline),
-         *python, "-m", "ansible_runner", "worker", "--private-data-dir", str(job)],
+        [sys.executable, "-I", "-S", str(guard), str(lifeline),
+         sys.executable, "-s", "-m", "ansible_runner", "worker", "--private-data-dir", str(job)],
         stdin=subprocess.PIPE,
         cwd=folder,
         env=_environment(folder, code),
     )  # fmt: skip
-    threading.Thread(target=_feed, args=(worker, let_go), daemon=True).start()
+    if worker.stdin is None:
+        raise RuntimeError("started without a pipe")
+    threading.Thread(target=_feed, args=(worker.stdin, let_go), daemon=True).start()
     status = worker.wait()
     return REBOOT if status == 0 and _REBOOT_NOW.exists() else status
 
 
-def _feed(worker: subprocess.Popen[bytes], let_go: object) -> None:
+def _feed(sink: IO[bytes], let_go: Callable[[], None]) -> None:
     """Pass stdin on to its end, which is also the play's."""
-    sink = worker.stdin
-    if sink is None or not callable(let_go):
-        raise TypeError("started without a pipe")
     while data := os.read(0, _BLOCK):
         with contextlib.suppress(BrokenPipeError):
             sink.write(data)
