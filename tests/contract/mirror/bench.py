@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -34,6 +35,7 @@ class Served:
     folder: Path
     root: Path
     url: str
+    tls: ssl.SSLContext | None = None
     _service: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -64,7 +66,7 @@ class Served:
                 cwd=ROOT,
             )
         )
-        wait_for(lambda: _status(f"{self.url}/healthz") == 200, "the service to answer")
+        wait_for(lambda: _status(f"{self.url}/healthz", self.tls) == 200, "the service to answer")
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """End the service the hard way."""
@@ -84,15 +86,23 @@ def wait_for(true: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-def _status(url: str) -> int:
+def _status(url: str, tls: ssl.SSLContext | None = None) -> int:
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=5, context=tls) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         error.close()
         return error.code
     except OSError:
         return 0
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    except OSError:
+        return False
+    return True
 
 
 def free_port() -> int:
@@ -124,6 +134,13 @@ def nginx(folder: Path, port: int) -> Iterator[None]:
          "--print-nginx", f"127.0.0.1:{port}"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     ).stdout.replace("/var/log/nginx/muster-mirror.log", f"{folder}/reads.log")  # fmt: skip
+    with run_nginx(folder, port, part):
+        yield
+
+
+@contextmanager
+def run_nginx(folder: Path, port: int, part: str) -> Iterator[None]:
+    """Run nginx with `part` of its configuration."""
     temporary = "".join(
         f"{name}_temp_path {folder}/nginx-{name};\n"
         for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -136,7 +153,7 @@ def nginx(folder: Path, port: int) -> Iterator[None]:
     words = ["nginx", "-e", f"{folder}/nginx.err", "-c", f"{folder}/nginx.conf"]
     process = subprocess.Popen(words)
     try:
-        wait_for(lambda: _status(f"http://127.0.0.1:{port}/") != 0, "nginx to answer")
+        wait_for(lambda: _listens(port), "nginx to listen")
         yield
     finally:
         process.terminate()
