@@ -243,6 +243,7 @@ class _Play:
     @contextlib.contextmanager
     def _alive(self) -> Iterator[tuple[Path, Path]]:
         """Give a folder, and the lifeline in it, which ends what hangs on it when it is closed."""
+        self._course.played = False
         # Short: the path of an SSH control socket must fit 108 bytes.
         with tempfile.TemporaryDirectory(prefix="mp-", ignore_cleanup_errors=True) as folder:
             lifeline = Path(folder) / "lifeline"
@@ -300,7 +301,7 @@ class _Play:
         if stats.ignored:
             # Nothing of ours ignores errors; a playbook that does must not make a node look configured.
             return PlayOutcome.FAILED, course.ignored, "failed, and the play ignored it"
-        if exit_status == 0 and (stats.ok or stats.skipped):
+        if exit_status == 0 and course.played:
             return PlayOutcome.OK, None, ""
         return PlayOutcome.FAILED, failure, self._no_play(exit_status)
 

@@ -69,11 +69,13 @@ class Course:
     failure: PlayEvent | None = None
     ignored: PlayEvent | None = None
     stats: PlayStats | None = None
+    played: bool = False  # the playbook that ran last came to its end and did something
     notes: list[str] = field(default_factory=list)
 
     def add(self, stats: PlayStats | None) -> None:
         """Count what one playbook did to what those before it did."""
         if stats is not None:
+            self.played = bool(stats.ok or stats.skipped)
             before = asdict(self.stats or PlayStats())
             self.stats = PlayStats(**{name: before[name] + count for name, count in asdict(stats).items()})
 

@@ -17,6 +17,7 @@ import os
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import tarfile
@@ -32,6 +33,7 @@ REBOOT = 75  # exit status: the play left off where the node has to be rebooted
 _REBOOT_NOW = Path("/run/muster-reboot/.now")
 _BLOCK = 1 << 20
 _TAKEN_OVER_S = 20.0
+_FLOCK = "hhqqi"  # struct flock: type, whence, start, length, process
 _PLAYBOOK = "#!{python}\nimport sys\nfrom ansible.cli.playbook import main\nsys.exit(main())\n"
 
 
@@ -69,20 +71,24 @@ def _be_python(wanted: str) -> None:
 
 
 def _be_alone(base: Path) -> None:
-    """Hold the node's lock to our end. Whoever holds it lost its connection, most likely: it is ended."""
+    """Hold the node's lock to our end. Whoever holds it lost its connection, most likely: it is ended.
+
+    The kernel says who that is; a number in a file could be another process's by now.
+    """
     lock = os.open(base / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     until = time.monotonic() + _TAKEN_OVER_S
     while True:
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
+        with contextlib.suppress(OSError):
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
         if time.monotonic() > until:
             raise Refused("another play runs on the node, and did not end when told to")
-        with contextlib.suppress(ValueError, ProcessLookupError):
-            os.kill(int(os.pread(lock, 20, 0)), signal.SIGTERM)
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, holder = struct.unpack(_FLOCK, fcntl.fcntl(lock, fcntl.F_GETLK, asked))
+        if kind != fcntl.F_UNLCK and holder > 0:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(holder, signal.SIGTERM)
         time.sleep(0.2)
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
 
 
 def _prune(base: Path, digest: str) -> None:

@@ -60,7 +60,8 @@ class PlayRequest:
             "ansible_python_interpreter": "/usr/bin/python3",
         }
         if self.transport is Transport.WORKER:
-            host |= {"ansible_connection": "local"}  # root from its start, where it may be
+            # Root from its start, where it may be. Playbooks leave a reboot to us.
+            host |= {"ansible_connection": "local", "muster_on_node": True}
         else:
             host |= self._reached()
         groups: dict[str, object] = {name: {"hosts": {self.node: {}}} for name in self.groups}

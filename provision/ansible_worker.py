@@ -106,11 +106,12 @@ def run(
                 broken = _process(back, private / "back", take)
         except BrokenPipeError:
             broken = "the node went away"
-        status = None if broken else process.wait()
+        if refused is None and not broken:
+            process.wait()  # it ends by itself, and would end too early without us
         with suppress(BrokenPipeError):
             sink.close()  # which ends what is still there
         back.close()
-        status = process.wait() if status is None else status
+        status = process.wait()
         # What the far end wrote last says more than that it ended too early.
         return Ended(status, refused or (broken and (said() or broken)) or (said() if status else ""))
 
@@ -180,7 +181,8 @@ def _agree(sink: IO[bytes], back: IO[bytes], bundle: Bundle) -> str | None:
         return None
     if answer.startswith(ansible_on_node.REFUSED):
         return answer.removeprefix(ansible_on_node.REFUSED).decode("utf-8", "replace").strip()
-    return ""
+    # A shell there that prints something of its own, most likely.
+    return f"instead of an answer came {answer[:80]!r}" if answer else ""
 
 
 def _transmit(request: PlayRequest, job: Path, sink: IO[bytes], settings: Mapping[str, str]) -> None:
@@ -218,7 +220,11 @@ def _process(back: IO[bytes], folder: Path, take: Callable[[Mapping[str, Any]], 
         if data.get("status") == "error":
             told.append(str(data.get("job_explanation") or "").partition(". ")[0])
 
-    _Events(
+    events = _Events(
         _input=back, private_data_dir=str(folder), event_handler=take, status_handler=status, quiet=True
-    ).run()
+    )
+    try:
+        events.run()
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # whatever a node may send
+        return f"what the node told cannot be read: {error!r}"
     return told[-1] if told else ""

@@ -117,6 +117,14 @@ async def test_a_node_that_is_not_reached_is_unreachable(there, far):
     assert (result.outcome, result.message) == (PlayOutcome.UNREACHABLE, "no route to host")
 
 
+@pytest.mark.parametrize("told", ["Welcome to this node!", "have\\n[]", 'have\\n{"zipfile": "x"}'])
+async def test_a_node_that_says_something_else_is_no_success_and_not_waited_for(there, far, told):
+    far.program.write_text(f"#!/bin/sh\nprintf '{told}\\n'\nexec cat > /dev/null\n")
+    result, _ = await play(there("- name: Say\n  ansible.builtin.debug: {msg: x}\n"))
+    assert result.outcome is PlayOutcome.FAILED
+    assert "came b'Welcome" in result.message or "cannot be read" in result.message
+
+
 async def test_a_connection_that_breaks_in_the_middle_is_no_success(there, far, node):
     mark = "3600.451"
     going = asyncio.create_task(play(there(f"- name: Long\n  ansible.builtin.command: sleep {mark}\n")))
@@ -235,6 +243,17 @@ async def test_a_role_that_needs_a_reboot_gets_it_from_outside_once(there, monke
     always = asks % (rebooted, tmp_path, "true", "true")
     result, _ = await play(there(always))
     assert (result.outcome, result.message) == (PlayOutcome.FAILED, "a role asks for a second reboot")
+
+
+async def test_what_was_played_before_a_reboot_does_not_count_after_it(there, monkeypatch, tmp_path):
+    playbook = there("- name: Say\n  ansible.builtin.debug: {msg: x}\n")
+    outside = tmp_path / "reboot.yml"
+    outside.write_text(f"{HEAD}    - name: Reboot\n      ansible.builtin.debug: {{msg: done}}\n")
+    monkeypatch.setattr("provision.ansible._REBOOT", outside)
+    ended = iter([ansible_worker.Ended(ansible_worker.REBOOT), ansible_worker.Ended(0)])
+    monkeypatch.setattr(ansible_worker, "run", lambda *_, **__: next(ended))
+    result, _ = await play(playbook)
+    assert (result.outcome, result.message) == (PlayOutcome.FAILED, "the node was not played")
 
 
 def test_the_bundle_has_all_that_templates_ask(tmp_path):
