@@ -9,7 +9,8 @@ The samples and rules of the operators' interface, and the cases that hold them:
 - unknown node with the nearest name: unknown-node; unknown-group, unknown-rack, bad-node-set,
   nothing-selected
 - a dry run with nodes left out: dry-run-left-out; nobody to ask: declined; a reason is required: no-reason
-- Invoke's own flags: invoke-dry; a stage, a level that does not exist: unknown-stage, unknown-level
+- Invoke's own flags: invoke-dry; a stage, a level, a transport that does not exist: unknown-stage,
+  unknown-level, unknown-transport
 - status 2, failures last and folded: run-failed; one line an event: run-failed; status 6: still-running
 - two runs never share a node: nodes-busy; unknown run: unknown-run; status 4: maas-away, bmc-away
 - status 5: site-file, secret-missing, not-shared; the breaker: breaker-open
@@ -277,6 +278,7 @@ CASES = (
     case("dry-run-left-out", left_out, "bringup", "--nodes", "r1-n[01-06,31]", "--dry-run"),
     case("invoke-dry", nothing, "bringup", "--nodes", "r1-n01", "--dry"),
     case("unknown-stage", nothing, "bringup", "--nodes", "r1-n01", "--until", "imaged"),
+    case("unknown-transport", nothing, "bringup", "--nodes", "r1-n01", "--transport", "carrier"),
     case("unknown-level", nothing, "verify", "--nodes", "r1-n01", "--level", "deep"),
     case("bad-max-fail", nothing, "bringup", "--nodes", "r1-n01", "--max-fail", "some"),
     case("run-failed", failed_run, "watch", "--run", "b-0821-140300", "--exit-status"),
