@@ -14,6 +14,7 @@ from provision import flow
 from provision.access import Access
 from provision.errors import NodeFailed
 from provision.maas.errors import MaasUnreachable
+from provision.stages import configured
 from provision.stages.job import NodeJob, Options, Reached
 from provision.stages.site_maas import SiteMaas
 
@@ -103,3 +104,11 @@ def test_a_run_stops_once_more_have_failed_than_it_may(access: Access) -> None:
     assert stop is not None
     assert stop.code == "max-fail"
     access.store.end_run("b-1", RunState.FAILED)
+
+
+@pytest.mark.parametrize("transport", ["ssh", "worker"])
+def test_a_play_is_run_where_the_operator_said(access: Access, transport: str) -> None:
+    node = access.site.nodes[0]
+    asked = Options(transport=transport)
+    job = NodeJob(node, access.profile(node), "b-1", asked, access, SiteMaas(access.maas_within), note=print)
+    assert configured.request_for(job).transport == transport
